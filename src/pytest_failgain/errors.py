@@ -1,0 +1,27 @@
+"""The errors that users meet. Each message says what was wrong, with which value, and what to do."""
+
+from __future__ import annotations
+
+
+class FailgainError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UsageError(FailgainError):
+    """An option, a name or an argument is not one that exists or fits."""
+
+
+class CaseError(FailgainError):
+    """A failure case, or a file of them, is not usable."""
+
+
+class HarnessError(FailgainError):
+    """A harness raised, returned the wrong thing, changed its input, or is not deterministic."""
+
+
+class ModelError(FailgainError):
+    """A model can't be found, fetched, converted or loaded."""
+
+
+class ScoringError(FailgainError):
+    """A prompt can't be rendered for the model, or the model returned impossible numbers."""
