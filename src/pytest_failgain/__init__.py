@@ -1,5 +1,96 @@
-"""Regression tests for the way an agent records failed tool calls."""
+"""Regression tests for the way an agent records failed tool calls.
+
+Public names are imported when they are first used, so that a pytest run that only has the plugin
+installed pays nothing for them.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_failgain.assertions import (
+        assert_corrective_gain_at_least as assert_corrective_gain_at_least,
+    )
+    from pytest_failgain.assertions import (
+        assert_corrective_gain_nonnegative as assert_corrective_gain_nonnegative,
+    )
+    from pytest_failgain.assertions import (
+        assert_greedy_repeat_rate_at_most as assert_greedy_repeat_rate_at_most,
+    )
+    from pytest_failgain.assertions import assert_inversion_removed as assert_inversion_removed
+    from pytest_failgain.assertions import (
+        assert_repeat_probability_at_most as assert_repeat_probability_at_most,
+    )
+    from pytest_failgain.case_files import load_cases as load_cases
+    from pytest_failgain.case_files import save_cases as save_cases
+    from pytest_failgain.errors import CaseError as CaseError
+    from pytest_failgain.errors import FailgainError as FailgainError
+    from pytest_failgain.errors import HarnessError as HarnessError
+    from pytest_failgain.errors import ModelError as ModelError
+    from pytest_failgain.errors import ScoringError as ScoringError
+    from pytest_failgain.errors import UsageError as UsageError
+    from pytest_failgain.failgain import Failgain as Failgain
+    from pytest_failgain.measurement import Measurement as Measurement
+    from pytest_failgain.measurement import gain_difference as gain_difference
+    from pytest_failgain.measurement import inversion_removed as inversion_removed
+    from pytest_failgain.trajectory import Action as Action
+    from pytest_failgain.trajectory import FailureCase as FailureCase
+    from pytest_failgain.trajectory import Observations as Observations
+    from pytest_failgain.trajectory import Step as Step
+    from pytest_failgain.trajectory import Tool as Tool
+    from pytest_failgain.trajectory import ToolCall as ToolCall
+    from pytest_failgain.trajectory import Trajectory as Trajectory
+    from pytest_failgain.trajectory import UserTurn as UserTurn
+    from pytest_failgain.transcript import Transcript as Transcript
+    from pytest_failgain.transcript import call as call
+
 __version__ = "0.1.0.dev0"
+
+_HOME = {
+    "assertions": (
+        "assert_corrective_gain_at_least",
+        "assert_corrective_gain_nonnegative",
+        "assert_greedy_repeat_rate_at_most",
+        "assert_inversion_removed",
+        "assert_repeat_probability_at_most",
+    ),
+    "case_files": ("load_cases", "save_cases"),
+    "errors": (
+        "CaseError",
+        "FailgainError",
+        "HarnessError",
+        "ModelError",
+        "ScoringError",
+        "UsageError",
+    ),
+    "failgain": ("Failgain",),
+    "measurement": ("Measurement", "gain_difference", "inversion_removed"),
+    "trajectory": (
+        "Action",
+        "FailureCase",
+        "Observations",
+        "Step",
+        "Tool",
+        "ToolCall",
+        "Trajectory",
+        "UserTurn",
+    ),
+    "transcript": ("Transcript", "call"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

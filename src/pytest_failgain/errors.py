@@ -1,4 +1,4 @@
-"""The errors that users meet. Each message says what was wrong, with which value, and what to do."""
+"""The errors that users meet: each says what was wrong, with which value, and what to do."""
 
 from __future__ import annotations
 

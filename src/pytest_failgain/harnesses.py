@@ -1,8 +1,8 @@
 """Harnesses turn a trajectory into a prompt; remedies change what a harness records of a failure.
 
 A remedy is a function from trajectory to trajectory that comes before the harness, so it can be put
-before *any* harness: `described` before the reference harness is the paper's abstraction, and before
-yours it shows what yours would gain by it.
+before *any* harness: `described` before the reference harness is the paper's abstraction, and
+before yours it shows what yours would gain by it.
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ class RemediedHarness:
 
     @property
     def by_construction(self) -> str | None:
-        """What the remedies make certain before anything is measured, or None."""
-        notes = [remedy.by_construction for remedy in self.remedies if remedy.by_construction]
-        return "; ".join(notes) or None
+        """What the remedy makes certain before anything is measured, or None.
+
+        Beside a second remedy nothing is certain: each changes what the other's note rests on.
+        """
+        return self.remedies[0].by_construction if len(self.remedies) == 1 else None
 
 
 def render_verbatim(trajectory: Trajectory) -> list[Message]:
@@ -152,7 +154,8 @@ def _replace_failures(
     for step in trajectory.steps:
         if isinstance(step, Step) and step.failed:
             attempt += 1
-            steps.append(UserTurn(step.records.get(name) or write(attempt, step)))
+            text = step.records[name] if name in step.records else write(attempt, step)
+            steps.append(UserTurn(text))
         else:
             steps.append(step)
     return replace(trajectory, steps=tuple(steps))
@@ -205,6 +208,8 @@ DROPPED = Remedy(
 # remedy may describe or drop, so it has to look at them first.
 REMEDIES = {remedy.name: remedy for remedy in (INSTRUCTED, DESCRIBED, DESCRIBED_MINIMAL, DROPPED)}
 
+_REWRITING = {DESCRIBED.name, DESCRIBED_MINIMAL.name, DROPPED.name}
+
 
 def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
     """`harness` with the remedies that `name` joins by "+", as in "verbatim+instructed".
@@ -213,7 +218,8 @@ def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
     their order in the name.
 
     Raises:
-        UsageError: when a part of the name is no remedy, or stands twice.
+        UsageError: when a part of the name is no remedy, or stands twice, or when two of them
+            would each take the failed step away.
     """
     parts = [part.strip() for part in name.split("+")]
     for part in parts:
@@ -224,9 +230,16 @@ def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
             )
         if parts.count(part) > 1:
             raise UsageError(f"the remedy {part!r} stands twice in {name!r}; name it once")
+    rewriting = [part for part in parts if part in _REWRITING]
+    if len(rewriting) > 1:
+        raise UsageError(
+            f"{' and '.join(rewriting)} in {name!r} can't be joined: each takes the failed step "
+            "away, so only the first would do anything; choose one"
+        )
     chosen = tuple(remedy for remedy in REMEDIES.values() if remedy.name in parts)
-    base = "" if harness is VERBATIM else f"{harness_name(harness)}+"
-    return RemediedHarness(base + "+".join(parts), harness, chosen)
+    if harness is not VERBATIM:
+        parts = [harness_name(harness), *(part for part in parts if part != "verbatim")]
+    return RemediedHarness("+".join(parts), harness, chosen)
 
 
 def harness_name(harness: Harness) -> str:

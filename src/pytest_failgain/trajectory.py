@@ -36,6 +36,9 @@ class Action:
     calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise CaseError(f"an action's text must be a str, not {self.text!r}")
+        object.__setattr__(self, "calls", tuple(self.calls))
         if not self.calls and not self.text.strip():
             raise CaseError(
                 f"the action {self.text!r} is empty or only white space, so there is nothing to "

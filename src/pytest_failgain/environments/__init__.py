@@ -1,1 +1,54 @@
 """Environments make failure cases from an executable world. One sub-package or module each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
+from pytest_failgain.errors import UsageError
+from pytest_failgain.trajectory import FailureCase
+
+ENVIRONMENTS = {"tool_calls": ToolCallsEnvironment}
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedCount:
+    """An environment that gives `count` cases whatever number is asked for."""
+
+    inner: Environment
+    count: int
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def cases(self, count: int | None = None) -> Sequence[FailureCase]:
+        return self.inner.cases(self.count)
+
+
+def build_environment(
+    name: str,
+    *,
+    seed: int = 0,
+    count: int | None = None,
+    action_format: str = "python",
+    verbosity: str = "standard",
+) -> Environment:
+    """The environment called `name`; `count`, if given, overrides the numbers that tests ask for.
+
+    Raises:
+        UsageError: when there is none of that name, or an argument is not one that it takes.
+    """
+    try:
+        kind = ENVIRONMENTS[name]
+    except KeyError:
+        near = get_close_matches(name, ENVIRONMENTS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"there is no environment {name!r}; there are: {', '.join(ENVIRONMENTS)}{hint}"
+        ) from None
+    environment = kind(seed=seed, action_format=action_format, verbosity=verbosity)
+    return environment if count is None else _FixedCount(environment, count)

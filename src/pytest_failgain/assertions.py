@@ -1,0 +1,215 @@
+"""Assertions on measurements.
+
+Each fails with the headline figure, its threshold and n on the first line; then the worst cases;
+then what to try. A measurement of no case fails every one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from pytest_failgain.errors import UsageError
+from pytest_failgain.measurement import Measurement, inversion_removed
+from pytest_failgain.statistics import Estimate
+
+_WORST_SHOWN = 5
+
+DEMANDS = ("no evidence of harm", "point estimate", "evidence of safety")
+
+_TRY = (
+    "try: describe the failure instead of showing the call (remedy 'described'), and compare with "
+    "`failgain.remedy(...)`; a retry from a clean context ('dropped') has gain 0 by construction. "
+    "Repeating less is not succeeding more: check success too."
+)
+
+
+def assert_corrective_gain_nonnegative(
+    result: Measurement, tolerance: float = 0.0, *, demand: str = "no evidence of harm"
+) -> None:
+    """The record must not make the failed action likelier, in nats per action token.
+
+    `demand` says what is asked of the 95% interval:
+
+    - "no evidence of harm": fails when the upper bound is under -tolerance;
+    - "point estimate": fails when the mean is under -tolerance;
+    - "evidence of safety": fails unless the lower bound reaches -tolerance.
+
+    Raises:
+        AssertionError: when the demand is not met, or no case was measured.
+        UsageError: when `tolerance` is negative or not finite, or there is no such demand.
+    """
+    __tracebackhide__ = True
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise UsageError(f"tolerance must be 0 or more nats per token, not {tolerance!r}")
+    if demand not in DEMANDS:
+        choices = ", ".join(repr(known) for known in DEMANDS)
+        raise UsageError(f"there is no demand {demand!r}; there are: {choices}")
+    _require_cases(result)
+    gain = result.estimates["corrective_gain_per_token"]
+    decisive = dict(zip(DEMANDS, (gain.high, gain.value, gain.low), strict=True))[demand]
+    # `not >=` also fails on NaN: an unknown bound meets no demand.
+    if not decisive >= -tolerance:
+        _fail(
+            result,
+            f"corrective gain {_signed(gain)} nats per token, allowed {-tolerance:+.3f} ({demand})",
+            _worst_gains(result),
+        )
+
+
+def assert_corrective_gain_at_least(result: Measurement, minimum: float) -> None:
+    """The mean corrective gain, in nats per action token, must be at least `minimum`.
+
+    Raises:
+        AssertionError: when it is less, or no case was measured.
+        UsageError: when `minimum` is not finite.
+    """
+    __tracebackhide__ = True
+    if not math.isfinite(minimum):
+        raise UsageError(f"minimum must be a finite number of nats per token, not {minimum!r}")
+    _require_cases(result)
+    gain = result.estimates["corrective_gain_per_token"]
+    if not gain.value >= minimum:
+        _fail(
+            result,
+            f"corrective gain {_signed(gain)} nats per token, at least {minimum:+.3f} wanted",
+            _worst_gains(result),
+        )
+
+
+def assert_repeat_probability_at_most(result: Measurement, maximum: float) -> None:
+    """After the record, the failed action's mean share among the candidates is at most `maximum`.
+
+    Raises:
+        AssertionError: when it is more, no case was measured, or no case has another candidate.
+        UsageError: when `maximum` is not between 0 and 1.
+    """
+    __tracebackhide__ = True
+    _check_share("maximum", maximum)
+    _require_cases(result)
+    after = result.estimates["repeat_probability_after"]
+    before = result.estimates["repeat_probability_before"]
+    if not after.n:
+        _fail(
+            result,
+            "repeat probability is unknown: no case has a correct action or a distractor to "
+            "compare the failed action with",
+            (),
+        )
+    if not after.value <= maximum:
+        _fail(
+            result,
+            f"repeat probability {_plain(after)} after the record ({before.value:.3f} before), "
+            f"at most {maximum:.3f} allowed",
+            _worst_repeats(result),
+        )
+
+
+def assert_greedy_repeat_rate_at_most(result: Measurement, maximum: float) -> None:
+    """After the record, greedy decoding emits the failed action on at most this share of cases.
+
+    Raises:
+        AssertionError: when it does on more, or no case was measured.
+        UsageError: when `maximum` is not between 0 and 1.
+    """
+    __tracebackhide__ = True
+    _check_share("maximum", maximum)
+    _require_cases(result)
+    after = result.estimates["greedy_repeat_after"]
+    before = result.estimates["greedy_repeat_before"]
+    if not after.value <= maximum:
+        _fail(
+            result,
+            f"greedy repeat rate {_plain(after)} after the record ({before.value:.3f} before), "
+            f"at most {maximum:.3f} allowed",
+            _worst_repeats(result),
+        )
+
+
+def assert_inversion_removed(
+    remedy: Measurement, verbatim: Measurement, at_least: float = 0.6
+) -> None:
+    """`remedy` must take away at least this share of the inversion that `verbatim` shows.
+
+    Raises:
+        AssertionError: when it takes away less, or either measured no case.
+        UsageError: when `at_least` is not finite, the two can't be compared, or `verbatim` shows no
+            inversion.
+    """
+    __tracebackhide__ = True
+    if not math.isfinite(at_least):
+        raise UsageError(f"at_least must be a finite share, not {at_least!r}")
+    _require_cases(remedy)
+    _require_cases(verbatim)
+    removed = inversion_removed(remedy, verbatim)
+    if not removed.value >= at_least:
+        _fail(
+            remedy,
+            f"removes {removed.value:.0%} [{removed.low:.0%}, {removed.high:.0%}] of the "
+            f"inversion of {verbatim.harness}, at least {at_least:.0%} wanted",
+            _worst_gains(remedy),
+        )
+
+
+def _require_cases(result: Measurement) -> None:
+    __tracebackhide__ = True
+    if not result.values.case_ids:
+        reasons = "".join(f"\n  {skip.case_id}: {skip.reason}" for skip in result.skips[:5])
+        skipped = f"; all {len(result.skips)} were skipped:{reasons}" if result.skips else ""
+        raise AssertionError(
+            f"{result.harness} on {result.environment}: no case was measured (n = 0), so nothing "
+            f"can be asserted{skipped}"
+        )
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} must be a share between 0 and 1, not {value!r}")
+
+
+def _fail(result: Measurement, headline: str, worst: Iterable[str]) -> None:
+    __tracebackhide__ = True
+    lines = [
+        f"{result.harness} on {result.environment}: {headline}, n = {len(result.values.case_ids)}"
+    ]
+    lines += list(worst)
+    lines += [f"note: {warning}" for warning in result.warnings]
+    if result.skips:
+        lines.append(f"note: {len(result.skips)} cases were skipped")
+    lines.append(_TRY)
+    raise AssertionError("\n".join(lines))
+
+
+def _signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
+
+
+def _plain(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _worst_gains(result: Measurement) -> list[str]:
+    gains = result.values.corrective_gain_per_token
+    return _table(result, "gain/token", [float(gain) for gain in gains], worst_is_low=True)
+
+
+def _worst_repeats(result: Measurement) -> list[str]:
+    shares = result.values.repeat_probability_after
+    return _table(result, "repeat p", [float(share) for share in shares], worst_is_low=False)
+
+
+def _table(
+    result: Measurement, title: str, figures: list[float], *, worst_is_low: bool
+) -> list[str]:
+    """The cases with the worst figures, one line each, under a heading."""
+    known = [i for i, figure in enumerate(figures) if math.isfinite(figure)]
+    order = sorted(known, key=lambda i: figures[i] if worst_is_low else -figures[i])
+    lines = [f"worst cases:  {title:>10}  greedy  failed action"]
+    for i in order[:_WORST_SHOWN]:
+        case_id = result.values.case_ids[i]
+        row = result.by_key[case_id, "failed", "failed"]
+        text = " ".join(row.text.split())
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
+        greedy = "repeat" if row.greedy else "-"
+        lines.append(f"              {figures[i]:>10.3f}  {greedy:<6}  {shown}  ({case_id})")
+    return lines

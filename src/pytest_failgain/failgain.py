@@ -1,0 +1,129 @@
+"""`Failgain`: everything that the fixtures do, without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition, condition_named
+from pytest_failgain.environments import build_environment
+from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.harnesses import VERBATIM, Harness, RemediedHarness, remedied
+from pytest_failgain.measurement import Measurement, measure
+from pytest_failgain.progress import NoProgress, Progress
+from pytest_failgain.scoring.protocol import Scorer
+from pytest_failgain.trajectory import FailureCase
+
+
+class Failgain:
+    """Measures harnesses with one model.
+
+    `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
+    the first measurement needs it. `cases`, if given, is the number of cases that an environment
+    gives wherever a number is asked for.
+
+        failgain = Failgain(model="smollm2-135m")
+        cases = failgain.environment("tool_calls").cases(30)
+        failgain.measure(failgain.remedy("described"), cases).summary()
+    """
+
+    def __init__(
+        self,
+        model: str | Scorer,
+        *,
+        revision: str | None = None,
+        dtype: str = "float32",
+        device: str = "cpu",
+        threads: int | None = None,
+        cache_dir: Path | None = None,
+        offline: bool = False,
+        fold_system: bool = False,
+        cases: int | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        on_measured: Callable[[Measurement], None] | None = None,
+    ) -> None:
+        self._progress = progress or NoProgress()
+        self._on_measured = on_measured
+        self._cases = cases
+        self._seed = seed
+        self._scorer: Scorer | None = None if isinstance(model, str) else model
+
+        def load() -> Scorer:
+            from pytest_failgain.scoring.loading import load_scorer
+
+            assert isinstance(model, str)
+            return load_scorer(
+                model,
+                revision=revision,
+                dtype=dtype,
+                device=device,
+                threads=threads,
+                cache_dir=cache_dir,
+                offline=offline,
+                fold_system=fold_system,
+                progress=self._progress,
+            )
+
+        self._load = load
+
+    @property
+    def scorer(self) -> Scorer:
+        """The scorer, loaded at first use.
+
+        Raises:
+            ModelError: when the model can't be found, fetched, converted or loaded.
+        """
+        if self._scorer is None:
+            self._scorer = self._load()
+        return self._scorer
+
+    def environment(
+        self, name: str, *, action_format: str = "python", verbosity: str = "standard"
+    ) -> Environment:
+        """The environment called `name`, with this object's seed and number of cases.
+
+        Raises:
+            UsageError: when there is none of that name, or an argument is not one that it takes.
+        """
+        return build_environment(
+            name,
+            seed=self._seed,
+            count=self._cases,
+            action_format=action_format,
+            verbosity=verbosity,
+        )
+
+    def remedy(self, name: str, harness: Harness = VERBATIM) -> RemediedHarness:
+        """`harness` with the remedies that `name` joins by "+"; see `harnesses.remedied`.
+
+        Raises:
+            UsageError: when a part of the name is no remedy.
+        """
+        return remedied(name, harness)
+
+    def measure(
+        self,
+        harness: Harness,
+        cases: Sequence[FailureCase],
+        *,
+        conditions: Sequence[Condition | str] = DEFAULT_CONDITIONS,
+    ) -> Measurement:
+        """Score the candidates of every case, as `harness` writes it; see `measurement.measure`.
+
+        Raises:
+            FailgainError: of the kinds that `measurement.measure` names, and `ModelError`.
+        """
+        result = measure(
+            self.scorer,
+            harness,
+            cases,
+            conditions=[
+                condition_named(condition) if isinstance(condition, str) else condition
+                for condition in conditions
+            ],
+            progress=self._progress,
+        )
+        if self._on_measured is not None:
+            self._on_measured(result)
+        return result

@@ -1,0 +1,100 @@
+"""The fixtures. Everything heavy is imported by the fixture that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_failgain.live import pytest_progress
+from pytest_failgain.stash import MEASUREMENTS, SETTINGS
+
+if TYPE_CHECKING:
+    from pytest_failgain.environments.protocol import Environment
+    from pytest_failgain.failgain import Failgain
+    from pytest_failgain.harnesses import Harness, RemediedHarness
+    from pytest_failgain.scoring.protocol import Scorer
+    from pytest_failgain.transcript import Transcript
+
+# Written out, because collecting tests must not import what the names stand for.
+ENVIRONMENT_NAMES = ("tool_calls",)
+REMEDY_NAMES = ("instructed", "described", "described-minimal", "dropped")
+
+NO_MODEL = (
+    "no model to measure with: pass --failgain-model smollm2-135m, or set FAILGAIN_MODEL or the "
+    "ini key failgain_model"
+)
+
+
+@pytest.fixture(scope="session")
+def failgain(request: pytest.FixtureRequest) -> Failgain:
+    """Measures harnesses with the model of this run; skips the test where none is given."""
+    from pytest_failgain.errors import UsageError
+    from pytest_failgain.failgain import Failgain
+
+    config = request.config
+    settings = config.stash[SETTINGS]
+    if settings.model is None:
+        if settings.require_model:
+            raise UsageError(f"{NO_MODEL} (failgain_require_model is on)")
+        pytest.skip(NO_MODEL)
+    return Failgain(
+        settings.model,
+        revision=settings.revision,
+        dtype=settings.dtype,
+        device=settings.device,
+        threads=settings.threads,
+        cache_dir=settings.cache_dir,
+        offline=settings.offline,
+        fold_system=settings.fold_system,
+        cases=settings.cases,
+        seed=settings.seed,
+        progress=pytest_progress(config),
+        on_measured=config.stash[MEASUREMENTS].append,
+    )
+
+
+@pytest.fixture(scope="session")
+def failgain_model(failgain: Failgain) -> Scorer:
+    """The loaded model, which gives log-probabilities of actions after prompts."""
+    return failgain.scorer
+
+
+@pytest.fixture
+def failgain_transcript(request: pytest.FixtureRequest) -> Callable[..., Transcript]:
+    """Starts a failure case written by hand: `failgain_transcript("case id")`.
+
+    Without an id, the test's own name is the id.
+    """
+    from pytest_failgain.transcript import Transcript
+
+    def start(case_id: str | None = None) -> Transcript:
+        return Transcript(case_id or request.node.name)
+
+    return start
+
+
+@pytest.fixture(scope="session", params=ENVIRONMENT_NAMES)
+def failgain_environment(request: pytest.FixtureRequest) -> Environment:
+    """Each environment in turn; `failgain_environment.cases(30)` gives failure cases."""
+    from pytest_failgain.environments import build_environment
+
+    settings = request.config.stash[SETTINGS]
+    return build_environment(request.param, seed=settings.seed, count=settings.cases)
+
+
+@pytest.fixture(scope="session", params=REMEDY_NAMES)
+def failgain_remedy(request: pytest.FixtureRequest) -> RemediedHarness:
+    """Each remedy in turn, as a harness on top of the reference harness."""
+    from pytest_failgain.harnesses import remedied
+
+    return remedied(request.param)
+
+
+@pytest.fixture
+def failgain_harness() -> Harness:
+    """The harness under test. Override it with your own; this one is the reference, verbatim."""
+    from pytest_failgain.harnesses import VERBATIM
+
+    return VERBATIM

@@ -1,0 +1,463 @@
+"""Scores of one harness on some cases, and all that is derived from them.
+
+With log p of the failed action under a condition: the corrective gain is G = before - failed
+(negative: the record makes the failed action likelier), surface = neutral - before, semantic =
+failed - neutral, so -G = surface + semantic. All in nats, summed over the action's tokens; "per
+token" divides by their number, case by case, before averaging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
+from pytest_failgain.errors import CaseError, UsageError
+from pytest_failgain.harness_checks import render
+from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name
+from pytest_failgain.progress import NoProgress, Progress, job
+from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score, Scorer
+from pytest_failgain.spans import action_spans
+from pytest_failgain.statistics import ClusterBootstrap, Estimate
+from pytest_failgain.trajectory import FailureCase
+
+# Cases scored together: enough to share prompts, few enough that progress moves.
+_CASES_AT_ONCE = 8
+
+_UNLIKELY_WRAPPER_NATS = -10.0
+_FEW_TASKS = 10
+
+SUMMARY_ESTIMATES = (
+    "corrective_gain",
+    "corrective_gain_per_token",
+    "argument_gain_per_token",
+    "negative_share",
+    "repeat_probability_before",
+    "repeat_probability_after",
+    "greedy_repeat_before",
+    "greedy_repeat_after",
+    "surface",
+    "semantic",
+    "surface_share",
+    "record_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One candidate scored in one condition of one case.
+
+    `logprob` is in nats and summed over `n_tokens`; `greedy` tells whether greedy decoding emits
+    exactly this candidate. `text`, `token_logprobs` and `token_spans` are as in `Score`.
+    """
+
+    case_id: str
+    condition: str
+    candidate: str
+    logprob: float
+    n_tokens: int
+    context_tokens: int
+    greedy: bool
+    text: str
+    token_logprobs: tuple[float, ...]
+    token_spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A case that could not be measured, and why."""
+
+    case_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CaseValues:
+    """What is derived from the rows, one entry a measured case; NaN where it is not known.
+
+    All arrays have shape (cases,). Gains, surface and semantic are in nats, per-token gains in nats
+    a token, repeat values are probabilities or 0/1, record_tokens counts tokens.
+    """
+
+    case_ids: tuple[str, ...]
+    task_ids: tuple[str, ...]
+    corrective_gain: NDArray[np.float64]
+    corrective_gain_per_token: NDArray[np.float64]
+    argument_gain_per_token: NDArray[np.float64]
+    repeat_probability_before: NDArray[np.float64]
+    repeat_probability_after: NDArray[np.float64]
+    greedy_repeat_before: NDArray[np.float64]
+    greedy_repeat_after: NDArray[np.float64]
+    surface: NDArray[np.float64]
+    semantic: NDArray[np.float64]
+    record_tokens: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The scores of one harness on some cases.
+
+    `adaptations` counts, by its description, how many cases needed each change for the model's chat
+    template. `by_construction` is what follows from the harness's definition alone.
+    """
+
+    harness: str
+    environment: str
+    model: ModelIdentity
+    cases: tuple[FailureCase, ...]
+    rows: tuple[Row, ...]
+    skips: tuple[Skip, ...] = ()
+    adaptations: tuple[tuple[str, int], ...] = ()
+    by_construction: str | None = None
+
+    @cached_property
+    def by_key(self) -> dict[tuple[str, str, str], Row]:
+        """Rows by case id, condition and candidate."""
+        return {(row.case_id, row.condition, row.candidate): row for row in self.rows}
+
+    @cached_property
+    def values(self) -> CaseValues:
+        """The derived values of each case that was measured in `before` and `failed`."""
+        skipped = {skip.case_id for skip in self.skips}
+        measured = [case for case in self.cases if case.case_id not in skipped]
+        derived = [self._derive(case) for case in measured]
+        columns = {
+            name: np.array([entry[name] for entry in derived], dtype=np.float64)
+            for name in CaseValues.__dataclass_fields__
+            if name not in ("case_ids", "task_ids")
+        }
+        return CaseValues(
+            case_ids=tuple(case.case_id for case in measured),
+            task_ids=tuple(case.task_id for case in measured),
+            **columns,
+        )
+
+    @cached_property
+    def _bootstrap(self) -> ClusterBootstrap:
+        return ClusterBootstrap.over(self.values.task_ids)
+
+    @cached_property
+    def estimates(self) -> dict[str, Estimate]:
+        """Every estimate of `summary` by name, with its interval and the cases it rests on."""
+        values, bootstrap = self.values, self._bootstrap
+        gain = values.corrective_gain
+        negative = np.where(np.isfinite(gain), gain < 0, np.nan)
+        special = {
+            "negative_share": bootstrap.mean(negative),
+            "surface_share": self._surface_share(),
+        }
+        return {
+            name: special.get(name) or bootstrap.mean(getattr(values, name))
+            for name in SUMMARY_ESTIMATES
+        }
+
+    def summary(self) -> dict[str, float | int | tuple[float, float]]:
+        """`n`, `n_tasks`, and each estimate with its 95% interval under `<name>_ci`.
+
+        NaN stands where a value is not known: everything for a measurement of no case,
+        `surface_share` where there is no inversion to share out.
+        """
+        summary: dict[str, float | int | tuple[float, float]] = {
+            "n": len(self.values.case_ids),
+            "n_tasks": len(set(self.values.task_ids)),
+        }
+        for name, estimate in self.estimates.items():
+            summary[name] = estimate.value
+            summary[f"{name}_ci"] = estimate.interval
+        return summary
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons to distrust the gain, each one line."""
+        return tuple(self._warnings())
+
+    def _surface_share(self) -> Estimate:
+        """Surface over -G, as a ratio of means; NaN where the mean gain is not negative."""
+        values = self.values
+        known = np.isfinite(values.surface)
+        gain = np.where(known, values.corrective_gain, np.nan)
+        if not known.any() or np.nanmean(gain) >= 0:
+            return Estimate(math.nan, math.nan, math.nan, 0)
+        return self._bootstrap.ratio(values.surface, -gain)
+
+    def _derive(self, case: FailureCase) -> dict[str, float]:
+        def row(condition: str, candidate: str = "failed") -> Row:
+            return self.by_key[case.case_id, condition, candidate]
+
+        def logprob(condition: str) -> float:
+            found = self.by_key.get((case.case_id, condition, "failed"))
+            return math.nan if found is None else found.logprob
+
+        before, after = row("before"), row("failed")
+        gain = before.logprob - after.logprob
+        arguments = _argument_tokens(before)
+        moved = [before.token_logprobs[index] - after.token_logprobs[index] for index in arguments]
+        return {
+            "corrective_gain": gain,
+            "corrective_gain_per_token": gain / before.n_tokens,
+            "argument_gain_per_token": sum(moved) / len(moved) if moved else math.nan,
+            "repeat_probability_before": self._repeat_probability(case, "before"),
+            "repeat_probability_after": self._repeat_probability(case, "failed"),
+            "greedy_repeat_before": float(before.greedy),
+            "greedy_repeat_after": float(after.greedy),
+            "surface": logprob("neutral") - before.logprob,
+            "semantic": after.logprob - logprob("neutral"),
+            "record_tokens": after.context_tokens - before.context_tokens,
+        }
+
+    def _repeat_probability(self, case: FailureCase, condition: str) -> float:
+        """The failed action's share in a softmax over all of the case's candidates."""
+        logprobs = np.array(
+            [
+                self.by_key[case.case_id, condition, candidate].logprob
+                for candidate in case.candidates()
+            ]
+        )
+        shares = np.exp(logprobs - logprobs.max())
+        return float(shares[0] / shares.sum()) if len(shares) > 1 else math.nan
+
+    def _warnings(self) -> Iterable[str]:
+        values = self.values
+        n = len(values.case_ids)
+        if n == 0:
+            yield "no case was measured: nothing can be concluded, and every assertion fails"
+            return
+        tasks = len(set(values.task_ids))
+        if tasks < _FEW_TASKS:
+            yield (
+                f"only {tasks} task{'s' if tasks > 1 else ''}: intervals resample tasks, and are "
+                f"too narrow with fewer than {_FEW_TASKS}"
+            )
+        befores = [self.by_key[case_id, "before", "failed"] for case_id in values.case_ids]
+        afters = [self.by_key[case_id, "failed", "failed"] for case_id in values.case_ids]
+        wrapped = [_worst_wrapper(row) for row in befores]
+        unlikely = [worst for worst in wrapped if worst[0] < _UNLIKELY_WRAPPER_NATS]
+        if unlikely:
+            worst = min(unlikely)
+            yield (
+                f"in {len(unlikely)} of {n} cases a wrapper token is under "
+                f"{_UNLIKELY_WRAPPER_NATS:g} nats (lowest {worst[0]:.1f}, {worst[1]!r}): the model "
+                "would not write the action in this format, so trust the gain on its arguments"
+            )
+        carried = sum(map(_one_token_moves_most, befores, afters))
+        if carried:
+            yield (
+                f"in {carried} of {n} cases one token carries over half of the movement: compare "
+                "the gain on the arguments, and let greedy decoding confirm"
+            )
+        yield from self._contradictions()
+
+    def _contradictions(self) -> Iterable[str]:
+        gain = self.estimates["corrective_gain_per_token"].value
+        arguments = self.estimates["argument_gain_per_token"].value
+        if gain * arguments < 0:
+            yield (
+                f"the gain is {gain:+.3f} nats per token on the whole action but {arguments:+.3f} "
+                "on its arguments: the wrapping decides the sign, so trust the arguments"
+            )
+        before = self.estimates["greedy_repeat_before"].value
+        after = self.estimates["greedy_repeat_after"].value
+        if gain >= 0 and after > before:
+            yield (
+                f"the gain is {gain:+.3f} nats per token, yet greedy decoding repeats the failed "
+                f"action on {after:.0%} of cases after the record and {before:.0%} before"
+            )
+
+
+def _argument_tokens(row: Row) -> list[int]:
+    spans = action_spans(row.text)
+    return [i for i, token in enumerate(row.token_spans) if spans.in_arguments(token)]
+
+
+def _worst_wrapper(row: Row) -> tuple[float, str]:
+    """The lowest log-probability (nats) of a wrapper token, and its text; (0, "") without one."""
+    spans = action_spans(row.text)
+    wrappers = (
+        (logprob, row.text[slice(*token)])
+        for logprob, token in zip(row.token_logprobs, row.token_spans, strict=True)
+        if spans.in_wrapper(token)
+    )
+    return min(wrappers, default=(0.0, ""))
+
+
+def _one_token_moves_most(before: Row, after: Row) -> bool:
+    moves = np.abs(np.subtract(after.token_logprobs, before.token_logprobs))
+    return bool(len(moves) > 1 and moves.max() > moves.sum() / 2)
+
+
+def measure(
+    scorer: Scorer,
+    harness: Harness,
+    cases: Sequence[FailureCase],
+    *,
+    conditions: Sequence[Condition] = DEFAULT_CONDITIONS,
+    progress: Progress | None = None,
+) -> Measurement:
+    """Score every candidate of every case under each condition, as `harness` writes it.
+
+    `conditions` must hold `before` and `failed`. A case whose context is longer than the model
+    takes is skipped and named.
+
+    Raises:
+        CaseError: when two cases have one id.
+        HarnessError: when the harness fails on a case.
+        ScoringError: when a prompt can't be rendered, or the model gives impossible numbers.
+        UsageError: when `before` or `failed` is not among the conditions.
+    """
+    cases = tuple(cases)
+    _check_inputs(cases, conditions)
+    name = harness_name(harness)
+    environment = "+".join(dict.fromkeys(case.environment or "own cases" for case in cases))
+    rows: list[Row] = []
+    skips: list[Skip] = []
+    adapted: Counter[str] = Counter()
+    with job(progress or NoProgress(), f"{name} on {environment}", len(cases)) as advance:
+        for start in range(0, len(cases), _CASES_AT_ONCE):
+            batch = cases[start : start + _CASES_AT_ONCE]
+            for outcome in _score_batch(scorer, harness, batch, conditions):
+                if isinstance(outcome, Skip):
+                    skips.append(outcome)
+                else:
+                    case_rows, adaptations = outcome
+                    rows.extend(case_rows)
+                    adapted.update(adaptations)
+            advance(start + len(batch))
+    return Measurement(
+        harness=name,
+        environment=environment or "no cases",
+        model=scorer.identity,
+        cases=cases,
+        rows=tuple(rows),
+        skips=tuple(skips),
+        adaptations=tuple(adapted.most_common()),
+        by_construction=getattr(harness, "by_construction", None),
+    )
+
+
+def _check_inputs(cases: Sequence[FailureCase], conditions: Sequence[Condition]) -> None:
+    names = {condition.name for condition in conditions}
+    if missing := {"before", "failed"} - names:
+        raise UsageError(
+            f"the conditions lack {' and '.join(sorted(missing))}, which the gain is the "
+            "difference of; add them"
+        )
+    repeated = [case_id for case_id, k in Counter(c.case_id for c in cases).items() if k > 1]
+    if repeated:
+        raise CaseError(
+            f"the case id {repeated[0]!r} stands {len(repeated)} times or more among the cases; "
+            "give every case an id of its own"
+        )
+
+
+_CaseRows = tuple[list[Row], set[str]]
+
+
+def _score_batch(
+    scorer: Scorer,
+    harness: Harness,
+    cases: Sequence[FailureCase],
+    conditions: Sequence[Condition],
+) -> list[_CaseRows | Skip]:
+    pairs: list[Pair] = []
+    keys: list[tuple[str, str, str]] = []
+    for case in cases:
+        for condition in conditions:
+            trajectory = condition.trajectory(case)
+            if trajectory is None:
+                continue
+            prompt = render(_with_remedy(harness, condition), trajectory, case_id=case.case_id)
+            for candidate, action in case.candidates().items():
+                pairs.append(Pair(prompt, action))
+                keys.append((case.case_id, condition.name, candidate))
+    results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
+    for (case_id, condition_name, candidate), score in zip(keys, scorer.score(pairs), strict=True):
+        result = results[case_id]
+        if isinstance(result, Skip):
+            continue
+        if isinstance(score, Refusal):
+            results[case_id] = Skip(case_id, f"{condition_name}: {score.reason}")
+            continue
+        result[0].append(_row(case_id, condition_name, candidate, score))
+        result[1].update(score.adaptations)
+    return [results[case.case_id] for case in cases]
+
+
+def _with_remedy(harness: Harness, condition: Condition) -> Harness:
+    if condition.remedy is None:
+        return harness
+    name = f"{harness_name(harness)}+{condition.remedy.name}"
+    return RemediedHarness(name, harness, (condition.remedy,))
+
+
+def _row(case_id: str, condition: str, candidate: str, score: Score) -> Row:
+    return Row(
+        case_id=case_id,
+        condition=condition,
+        candidate=candidate,
+        logprob=score.logprob,
+        n_tokens=score.n_tokens,
+        context_tokens=score.context_tokens,
+        greedy=score.greedy,
+        text=score.text,
+        token_logprobs=score.token_logprobs,
+        token_spans=score.token_spans,
+    )
+
+
+def gain_difference(remedy: Measurement, verbatim: Measurement) -> Estimate:
+    """Mean of remedy's gain per token minus verbatim's, over the cases that both measured.
+
+    Raises:
+        UsageError: when they share no case, or come from different models.
+    """
+    left, right, bootstrap = _paired(remedy, verbatim)
+    return bootstrap.mean(left - right)
+
+
+def inversion_removed(remedy: Measurement, verbatim: Measurement) -> Estimate:
+    """The share of verbatim's inversion that the remedy takes away: 1 - G(remedy) / G(verbatim).
+
+    From mean gains per token over the cases that both measured; the interval resamples tasks. 1 is
+    all of it, 0 none, and over 1 means that the failed action became less likely than before.
+
+    Raises:
+        UsageError: when they share no case, come from different models, or when verbatim's mean
+            gain is not negative, so that there is no inversion to remove.
+    """
+    left, right, bootstrap = _paired(remedy, verbatim)
+    if not right.mean() < 0:
+        raise UsageError(
+            f"{verbatim.harness} has a mean gain of {right.mean():+.3f} nats per token: there is "
+            "no inversion that a remedy could remove"
+        )
+    kept = bootstrap.ratio(left, right)
+    return replace(kept, value=1 - kept.value, low=1 - kept.high, high=1 - kept.low)
+
+
+def _paired(
+    one: Measurement, other: Measurement
+) -> tuple[NDArray[np.float64], NDArray[np.float64], ClusterBootstrap]:
+    if one.model != other.model:
+        raise UsageError(
+            f"{one.harness} was measured with {one.model.name} and {other.harness} with "
+            f"{other.model.name} (or in another dtype); compare within one model"
+        )
+    places = {case_id: i for i, case_id in enumerate(other.values.case_ids)}
+    common = [i for i, case_id in enumerate(one.values.case_ids) if case_id in places]
+    if not common:
+        raise UsageError(
+            f"{one.harness} and {other.harness} share no measured case; measure both on the same"
+        )
+    matching = [places[one.values.case_ids[i]] for i in common]
+    bootstrap = ClusterBootstrap.over([one.values.task_ids[i] for i in common])
+    return (
+        one.values.corrective_gain_per_token[common],
+        other.values.corrective_gain_per_token[matching],
+        bootstrap,
+    )

@@ -1,0 +1,111 @@
+"""From a model's files to a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pytest_failgain.errors import ModelError
+from pytest_failgain.models import ModelFiles, resolve
+from pytest_failgain.progress import Progress
+from pytest_failgain.scoring.local import LocalScorer
+from pytest_failgain.scoring.protocol import ModelIdentity
+from pytest_failgain.scoring.threads import thread_count
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def load_scorer(
+    spec: str,
+    *,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+    threads: int | None = None,
+    cache_dir: Path | None = None,
+    offline: bool = False,
+    fold_system: bool = False,
+    progress: Progress | None = None,
+) -> LocalScorer:
+    """The scorer for a model's name, hub id, directory or .gguf file.
+
+    `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
+
+    Raises:
+        ModelError: when the model can't be found, fetched, converted or loaded.
+    """
+    files = resolve(
+        spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
+    )
+    return load_files(files, dtype=dtype, device=device, threads=threads, fold_system=fold_system)
+
+
+def load_files(
+    files: ModelFiles,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    threads: int | None = None,
+    fold_system: bool = False,
+) -> LocalScorer:
+    """The scorer for files that are on this disk. See `load_scorer`."""
+    try:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise ModelError(
+            f"running {files.name} in this process needs the 'local' extra ({error}): "
+            "pip install 'pytest-failgain[local]'"
+        ) from error
+    if dtype not in DTYPES:
+        raise ModelError(f"there is no dtype {dtype!r} here; take one of {', '.join(DTYPES)}")
+    torch.set_num_threads(threads or thread_count())
+    model: Any
+    try:
+        with _without_bars(logging):
+            tokenizer = AutoTokenizer.from_pretrained(
+                files.path, local_files_only=True, trust_remote_code=False
+            )
+            model = AutoModelForCausalLM.from_pretrained(
+                files.path,
+                dtype=getattr(torch, dtype),
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+            )
+        model = model.to(device).eval()
+    except Exception as error:  # a damaged or foreign model fails in many ways
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"{files.name} at {files.path} can't be loaded: {type(error).__name__}: {reason[:300]}"
+            "; check that it is a causal language model whose download is whole"
+        ) from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(
+            f"{files.name} has no fast tokenizer (tokenizer.json), so its tokens can't be "
+            "matched with the action's text; convert the tokenizer to tokenizer.json"
+        )
+    identity = ModelIdentity(
+        name=files.name,
+        source=files.source,
+        revision=files.revision,
+        fingerprint=files.fingerprint,
+        dtype=dtype,
+        device=device,
+    )
+    return LocalScorer(model, tokenizer, identity, fold_system)
+
+
+@contextmanager
+def _without_bars(logging: Any) -> Iterator[None]:
+    """Loading takes two seconds: transformers' bars would only tear up pytest's own lines."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

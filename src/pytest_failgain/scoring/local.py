@@ -1,0 +1,342 @@
+"""A transformers model in this process, scored through token trees.
+
+transformers and torch are imported only here and in `models`, and only when a model is loaded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_failgain.errors import ScoringError
+from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
+from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
+from pytest_failgain.scoring.score_cache import ScoreCache, TokenScores
+from pytest_failgain.scoring.token_tree import Pass, Tokens, TokenTree, build_tree, plan_passes
+
+if TYPE_CHECKING:
+    import torch
+
+# Rounding can lift a log-probability this far above 0; anything more is a broken model.
+_ROUNDING_NATS = 1e-3
+
+_Sequence = tuple[tuple[int, ...], tuple[int, ...]]
+
+_LOGIT_BYTES = 256 * 2**20
+_LONGEST_PASS = 512
+
+
+@dataclass(slots=True)
+class TreeEngine:
+    """Runs token trees through one causal language model.
+
+    `budget` is the longest forward pass in tokens; None takes 512, or less where that many rows
+    of logits over the vocabulary would take more than 256 MiB. Between calls the keys and values of
+    the last path are kept, so what all prompts share is computed once.
+    """
+
+    model: Any
+    budget: int | None = None
+    _cache: Any = field(default=None, init=False)
+    _cached_path: list[int] = field(default_factory=list, init=False)
+    _cache_argument: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        if self.budget is None:
+            rows = _LOGIT_BYTES // (4 * self.model.config.get_text_config().vocab_size)
+            self.budget = max(64, min(_LONGEST_PASS, rows))
+        parameters = inspect.signature(self.model.forward).parameters
+        # transformers renamed this argument in 5.2x and will refuse the old name.
+        self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
+
+    def run(self, tree: TokenTree) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Log-probability (nats) and argmax match of every scored node; NaN and False elsewhere.
+
+        Both have shape (nodes,).
+        """
+        assert self.budget is not None
+        logprobs = np.full(len(tree), np.nan)
+        matches = np.zeros(len(tree), dtype=np.bool_)
+        scored = np.flatnonzero(tree.scored)
+        by_parent = scored[np.argsort(tree.parents[scored], kind="stable")]
+        parents = tree.parents[by_parent]
+        for step in plan_passes(tree, self.budget):
+            step = self._without_cached_head(step, tree, parents)
+            first, last = np.searchsorted(parents, (step.start, step.stop))
+            wanted = by_parent[first:last]
+            rows, row_of = np.unique(parents[first:last], return_inverse=True)
+            logits = self._forward(tree, step, rows - step.start)
+            if len(wanted):
+                logprobs[wanted], matches[wanted] = _read(logits, row_of, tree.tokens[wanted])
+        return logprobs, matches
+
+    def _without_cached_head(self, step: Pass, tree: TokenTree, parents: NDArray[np.int64]) -> Pass:
+        """`step` without the tokens that the last call's path has in the cache already."""
+        if step.start != 0:
+            return step
+        chain_end = step.stop if step.keep else _first_fork(tree, step.stop)
+        # A node whose logits are wanted has to be computed again: only its keys are kept.
+        if len(parents):
+            chain_end = min(chain_end, int(parents[0]))
+        # At least one token must remain to be computed.
+        chain_end = min(chain_end, step.stop - 1)
+        chain = tree.tokens[:chain_end].tolist()
+        known = sum(
+            1
+            for _ in itertools.takewhile(
+                lambda pair: pair[0] == pair[1], zip(chain, self._cached_path, strict=False)
+            )
+        )
+        return Pass(known, known, step.stop, step.keep)
+
+    def _forward(self, tree: TokenTree, step: Pass, rows: NDArray[np.int64]) -> torch.Tensor:
+        import torch
+        from transformers import DynamicCache
+
+        if self._cache is None:
+            # Without the model's config every layer keeps all tokens, sliding windows too: those
+            # are counted along the tree by the mask, and a cropped cache would lose branches.
+            self._cache = DynamicCache()
+        held = len(self._cached_path)
+        if held > step.cached:
+            self._cache.crop(step.cached - held)
+            del self._cached_path[step.cached :]
+        device = self.model.device
+        nodes = slice(step.start, step.stop)
+        arguments: dict[str, Any] = {
+            "input_ids": torch.from_numpy(tree.tokens[nodes])[None].to(device),
+            "position_ids": torch.from_numpy(tree.depths[nodes])[None].to(device),
+            "attention_mask": self._mask(tree, step),
+            self._cache_argument: self._cache,
+            "use_cache": True,
+            "logits_to_keep": torch.from_numpy(rows).to(device),
+        }
+        try:
+            with torch.inference_mode():
+                logits: torch.Tensor = self.model(**arguments).logits[0]
+        except BaseException:
+            # Whatever was half-appended must not be taken for a prefix by the next call.
+            self._cache, self._cached_path = None, []
+            raise
+        if step.keep:
+            self._cached_path.extend(tree.tokens[nodes].tolist())
+        else:
+            self._cache.crop(-len(step))
+        return logits
+
+    def _mask(self, tree: TokenTree, step: Pass) -> Any:
+        """The additive tree mask, or one for each layer type where layers differ."""
+        import torch
+
+        nodes = np.arange(step.start, step.stop)
+        ends = tree.ends[nodes]
+        ancestor = (nodes[None, :] <= nodes[:, None]) & (nodes[:, None] < ends[None, :])
+        visible = np.concatenate(
+            [np.ones((len(nodes), step.cached), dtype=np.bool_), ancestor], axis=1
+        )
+        depths = tree.depths[nodes]
+        key_depths = np.concatenate([np.arange(step.cached), depths])
+        dtype, device = self.model.dtype, self.model.device
+
+        def additive(allowed: NDArray[np.bool_]) -> torch.Tensor:
+            mask = torch.zeros(allowed.shape, dtype=dtype)
+            mask.masked_fill_(torch.from_numpy(~allowed), torch.finfo(dtype).min)
+            return mask[None, None].to(device)
+
+        def windowed(window: int) -> NDArray[np.bool_]:
+            near: NDArray[np.bool_] = visible & (depths[:, None] - key_depths[None, :] < window)
+            return near
+
+        windows = attention_windows(self.model.config.get_text_config())
+        masks = {
+            kind: additive(visible if window is None else windowed(window))
+            for kind, window in windows.items()
+        }
+        return next(iter(masks.values())) if len(masks) == 1 else masks
+
+
+def _read(
+    logits: torch.Tensor, row_of: NDArray[np.int64], tokens: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Log-probabilities and argmax matches of `tokens`, each read from its row of `logits`."""
+    import torch
+
+    logits = logits.float()
+    rows = torch.from_numpy(row_of).to(logits.device)
+    columns = torch.from_numpy(tokens).to(logits.device)
+    chosen = logits[rows, columns] - torch.logsumexp(logits, dim=-1)[rows]
+    matches = logits.argmax(dim=-1)[rows] == columns
+    return chosen.double().cpu().numpy(), matches.cpu().numpy()
+
+
+def _first_fork(tree: TokenTree, limit: int) -> int:
+    node = 0
+    while node + 1 < limit and tree.ends[node + 1] == tree.ends[node]:
+        node += 1
+    return node + 1
+
+
+def attention_windows(config: Any) -> dict[str, int | None]:
+    """Window length in tokens by layer type, None for full attention.
+
+    Empty where a layer is of a kind that can't take a tree mask.
+    """
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None:
+        used = window if getattr(config, "use_sliding_window", True) else None
+        return {"full_attention" if used is None else "sliding_attention": used}
+    known = {"full_attention": None, "sliding_attention": window}
+    if any(kind not in known for kind in kinds):
+        return {}
+    return {kind: known[kind] for kind in sorted(set(kinds))}
+
+
+def score_plainly(model: Any, context: Tokens, action: Tokens) -> TokenScores:
+    """One uncached pass over context and action: the definition that the tree is held to.
+
+    Returns log-probabilities (nats) and argmax matches of the action's tokens, shape (tokens,).
+    """
+    import torch
+
+    ids = torch.tensor([[*context, *action]], device=model.device)
+    with torch.inference_mode():
+        logits = model(input_ids=ids, use_cache=False, logits_to_keep=len(action) + 1).logits[0]
+    return _read(logits[:-1], np.arange(len(action)), np.array(action, dtype=np.int64))
+
+
+@dataclass(slots=True)
+class LocalScorer:
+    """Scores with a transformers model: `model` and `tokenizer` as loaded by `load`.
+
+    `plain_reason` says why token trees can't be used for the model, in which case every pair takes
+    one plain pass and gives the same numbers, slowly.
+    """
+
+    model: Any
+    tokenizer: Any
+    identity: ModelIdentity
+    fold_system: bool = False
+    budget: int | None = None
+    plain_reason: str | None = field(default=None, init=False)
+    renderer: Renderer = field(init=False)
+    _engine: TreeEngine = field(init=False)
+    _known: ScoreCache = field(default_factory=ScoreCache, init=False)
+
+    def __post_init__(self) -> None:
+        self.renderer = Renderer(self.tokenizer, self.identity.name, self.fold_system)
+        self._engine = TreeEngine(self.model, self.budget)
+        self.plain_reason = self._why_not_a_tree()
+
+    @property
+    def context_limit(self) -> int | None:
+        """The most tokens that the model takes, or None where its config does not say."""
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        return int(limit) if limit else None
+
+    def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
+        """See `Scorer.score`."""
+        prompts: dict[int, Rendered] = {}
+        results: list[Score | Refusal | None] = []
+        encoded: list[tuple[Rendered, Emitted]] = []
+        for pair in pairs:
+            rendered = prompts.get(id(pair.prompt))
+            if rendered is None:
+                rendered = prompts[id(pair.prompt)] = self.renderer.render(pair.prompt)
+            emitted = self.renderer.emit(pair.prompt, rendered, pair.action)
+            length, limit = len(rendered.tokens) + len(emitted.tokens), self.context_limit
+            if limit is not None and length > limit:
+                results.append(
+                    Refusal(f"context and action are {length} tokens, the model takes {limit}")
+                )
+            else:
+                results.append(None)
+                encoded.append((rendered, emitted))
+        scores = iter(self._scores(encoded))
+        return [next(scores) if result is None else result for result in results]
+
+    def _scores(self, encoded: Sequence[tuple[Rendered, Emitted]]) -> list[Score]:
+        sequences = [(rendered.tokens, emitted.tokens) for rendered, emitted in encoded]
+        scores = []
+        for (rendered, emitted), (logprobs, matches) in zip(
+            encoded, self._computed(sequences), strict=True
+        ):
+            self._check(logprobs, emitted.text)
+            scores.append(
+                Score(
+                    text=emitted.text,
+                    token_logprobs=tuple(np.minimum(logprobs, 0.0).tolist()),
+                    argmax=tuple(matches.tolist()),
+                    token_spans=emitted.spans,
+                    context_tokens=len(rendered.tokens),
+                    adaptations=emitted.adaptations,
+                )
+            )
+        return scores
+
+    def _computed(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
+        """The scores of each (context, action), those that are not known yet computed together."""
+        known = [self._known.get(*sequence) for sequence in sequences]
+        missing = list(
+            dict.fromkeys(
+                sequence for sequence, scores in zip(sequences, known, strict=True) if not scores
+            )
+        )
+        fresh = dict(zip(missing, self._compute(missing), strict=True))
+        for sequence, scores in fresh.items():
+            self._known.put(*sequence, scores)
+        return [
+            scores or fresh[sequence] for sequence, scores in zip(sequences, known, strict=True)
+        ]
+
+    def _compute(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
+        if self.plain_reason is not None:
+            return [score_plainly(self.model, *sequence) for sequence in sequences]
+        if not sequences:
+            return []
+        tree = build_tree(sequences)
+        logprobs, matches = self._engine.run(tree)
+        return [(logprobs[path], matches[path]) for path in tree.paths]
+
+    def _check(self, logprobs: NDArray[np.float64], text: str) -> None:
+        bad = ~np.isfinite(logprobs) | (logprobs > _ROUNDING_NATS)
+        if bad.any():
+            value = logprobs[bad][0]
+            raise ScoringError(
+                f"{self.identity.name} in {self.identity.dtype} gave the impossible "
+                f"log-probability {value} for a token of {text!r}; nothing was recorded: try "
+                "--failgain-dtype float32, or check the model's weights"
+            )
+
+    def _why_not_a_tree(self) -> str | None:
+        """None if trees give what plain passes give, found by trying a small one."""
+        config = self.model.config.get_text_config()
+        if not attention_windows(config):
+            kinds = ", ".join(sorted(set(config.layer_types)))
+            return f"its layers ({kinds}) can't take a tree mask"
+        tokens = tuple(i % (config.vocab_size - 1) for i in range(3, 15))
+        sequences: list[_Sequence] = [
+            (tokens[:6], tokens[6:9]),
+            (tokens[:6], tokens[7:10]),
+            ((*tokens[:4], *tokens[8:11]), tokens[6:9]),
+        ]
+        tree = build_tree(sequences)
+        try:
+            logprobs, _ = self._engine.run(tree)
+        except Exception as error:  # any architecture may refuse in its own way
+            return f"it refuses a tree mask ({type(error).__name__}: {error})"
+        plain = [score_plainly(self.model, *sequence)[0] for sequence in sequences]
+        gap = max(
+            float(np.abs(logprobs[path] - values).max())
+            for path, values in zip(tree.paths, plain, strict=True)
+        )
+        allowed = 1e-3 if self.identity.dtype == "float32" else 0.5
+        if not gap <= allowed and np.isfinite(np.concatenate(plain)).all():
+            return f"a tree mask changes its numbers by {gap:.2g} nats"
+        return None

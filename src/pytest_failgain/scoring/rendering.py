@@ -1,0 +1,349 @@
+"""From prompt and action to the tokens that the model is given and the tokens that it would emit.
+
+Prompt and action are tokenised apart, as in generation: the prompt's tokens are fixed before the
+first token of the action. A structured call becomes text by rendering and subtracting: the chat
+template with the assistant's turn, minus the template up to the generation prompt, minus what ends
+a turn. What a template can't show is folded into text, and each such fold is named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_failgain.errors import ScoringError
+from pytest_failgain.prompt import Message, Prompt
+from pytest_failgain.trajectory import Action, Tool, ToolCall
+
+FOLDED_SYSTEM = "system prompt put at the head of the first user turn (template has no system role)"
+FOLDED_TOOLS = "tool schemas written into the system prompt (template takes no tools)"
+FOLDED_CALLS = "tool calls written as JSON text (template has no tool calls)"
+FOLDED_RESULTS = "tool results put into user turns (template has no tool role)"
+TEXT_CALLS = "tool calls written as JSON text (the harness gives text, not messages)"
+
+_PROBE = "zqprobe"  # a word that no template contains
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt as text and tokens, with the folds that it took."""
+
+    text: str
+    tokens: tuple[int, ...]
+    adaptations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """An action as text and tokens; `spans` are the tokens' character ranges in the text."""
+
+    text: str
+    tokens: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+    adaptations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSupport:
+    """What a chat template really writes out, found by rendering probes."""
+
+    system: bool
+    tools: bool
+    calls: bool
+    results: bool
+
+
+@dataclass(slots=True)
+class Renderer:
+    """Renders for one model's tokenizer and chat template.
+
+    `tokenizer` is a transformers tokenizer. With `fold_system`, a system message that the template
+    refuses goes into the first user turn; without it, that is an error.
+    """
+
+    tokenizer: Any
+    model_name: str
+    fold_system: bool = False
+    _support: TemplateSupport | None = field(default=None, init=False)
+    _anchor: str | None = field(default=None, init=False)
+
+    def render(self, prompt: Prompt) -> Rendered:
+        """The tokens of `prompt`, generation prompt included.
+
+        Raises:
+            ScoringError: when there is no chat template, or it refuses the messages.
+        """
+        if prompt.text is not None:
+            bos = self.tokenizer.bos_token
+            add_special = not (bos and prompt.text.startswith(bos))
+            tokens = self._encode(prompt.text, add_special_tokens=add_special)
+            rendered = Rendered(prompt.text, tokens, ())
+        else:
+            messages, tools, adaptations = self._adapted(prompt)
+            text = self._apply(messages, tools=tools)
+            rendered = Rendered(text, self._encode(text), adaptations)
+        if not rendered.tokens:
+            raise ScoringError(
+                f"the prompt {prompt.text!r} has no tokens for {self.model_name}: nothing comes "
+                "before the action; let the harness give some context"
+            )
+        return rendered
+
+    def emit(self, prompt: Prompt, rendered: Rendered, action: Action) -> Emitted:
+        """The tokens that the model would emit for `action` after `rendered`.
+
+        Raises:
+            ScoringError: when the template refuses the assistant's turn.
+        """
+        text, adaptations = action.text, rendered.adaptations
+        if action.calls and prompt.messages is None:
+            text, adaptations = _calls_as_text(action), (*adaptations, TEXT_CALLS)
+        elif action.calls and not self._supported().calls:
+            text, adaptations = _calls_as_text(action), (*adaptations, FOLDED_CALLS)
+        elif action.calls:
+            text = self._subtracted(prompt, rendered.text, action)
+        tokens, spans = self._encode_action(text)
+        return Emitted(text, tokens, spans, tuple(dict.fromkeys(adaptations)))
+
+    def _subtracted(self, prompt: Prompt, before: str, action: Action) -> str:
+        messages, tools, _ = self._adapted(prompt)
+        turn = _assistant_turn(action)
+        full = self._apply([*messages, turn], tools=tools, generation_prompt=False)
+        plain = {"role": "assistant", "content": _PROBE}
+        sample = self._apply([*messages, plain], tools=tools, generation_prompt=False)
+        turn_end = sample[sample.rindex(_PROBE) + len(_PROBE) :]
+        emitted = full[_shared_length(before, full) :]
+        if turn_end and emitted.endswith(turn_end):
+            emitted = emitted[: -len(turn_end)]
+        else:
+            end_token = self.tokenizer.eos_token or ""
+            emitted = emitted.rstrip()
+            emitted = emitted.removesuffix(end_token).rstrip() if end_token else emitted
+        if not emitted.strip():
+            raise ScoringError(
+                f"the chat template of {self.model_name} writes nothing for the call "
+                f"{str(action)!r}; use the python or json action format"
+            )
+        return emitted
+
+    def _adapted(
+        self, prompt: Prompt
+    ) -> tuple[list[Message], list[dict[str, Any]] | None, tuple[str, ...]]:
+        """The prompt's messages and tools in a form that the template writes out in full."""
+        support = self._supported()
+        messages: list[Message] = list(prompt.messages or ())
+        tools: list[dict[str, Any]] | None = [tool.as_function() for tool in prompt.tools] or None
+        adaptations: list[str] = []
+        if tools and not support.tools:
+            messages = _with_tools_described(messages, prompt.tools)
+            tools = None
+            adaptations.append(FOLDED_TOOLS)
+        if not support.calls and any(message.get("tool_calls") for message in messages):
+            messages = [_call_as_content(message) for message in messages]
+            adaptations.append(FOLDED_CALLS)
+        if not support.results and any(message["role"] == "tool" for message in messages):
+            messages = [_result_as_user(message) for message in messages]
+            adaptations.append(FOLDED_RESULTS)
+        if not support.system and any(message["role"] == "system" for message in messages):
+            if not self.fold_system:
+                raise ScoringError(
+                    f"the chat template of {self.model_name} has no system role: let the harness "
+                    "put the system prompt into the first user turn, or pass "
+                    "--failgain-fold-system to have that done and noted in the report"
+                )
+            messages = _with_system_folded(messages)
+            adaptations.append(FOLDED_SYSTEM)
+        return [_with_parsed_arguments(message) for message in messages], tools, tuple(adaptations)
+
+    def _supported(self) -> TemplateSupport:
+        if self._support is None:
+            self._support = self._probe_template()
+        return self._support
+
+    def _probe_template(self) -> TemplateSupport:
+        if not self.tokenizer.chat_template:
+            raise ScoringError(
+                f"{self.model_name} has no chat template, so chat messages can't be rendered for "
+                "it: use an instruction-tuned model, or a harness that returns text"
+            )
+        user: Message = {"role": "user", "content": "Hello."}
+        call = ToolCall(f"{_PROBE}_tool", f'{{"{_PROBE}_argument": "{_PROBE}_value"}}')
+        called = _with_parsed_arguments(_assistant_turn(Action(calls=(call,))))
+        tool = Tool(f"{_PROBE}_tool", "Does a thing.", {"type": "object", "properties": {}})
+
+        def shows(word: str, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> bool:
+            return word in (self._try(messages, tools) or "")
+
+        # A template that writes any role's name as it comes does not know the tool role.
+        result: Message = {
+            "role": "tool",
+            "content": f"{_PROBE}_result",
+            "tool_call_id": "call00000",
+        }
+        stranger: Message = {**result, "role": f"{_PROBE}_role"}
+        calls = shows(f"{_PROBE}_value", [user, called])
+        turns = [user, called] if calls else [user]
+        as_tool, as_stranger = self._try([*turns, result]), self._try([*turns, stranger])
+        generic = as_stranger is not None and as_tool == as_stranger.replace(
+            f"{_PROBE}_role", "tool"
+        )
+        return TemplateSupport(
+            system=shows(_PROBE, [{"role": "system", "content": _PROBE}, user]),
+            tools=shows(f"{_PROBE}_tool", [user], [tool]),
+            calls=calls,
+            results=f"{_PROBE}_result" in (as_tool or "") and not generic,
+        )
+
+    def _try(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str | None:
+        try:
+            return self._apply(messages, tools=[tool.as_function() for tool in tools] or None)
+        except ScoringError:
+            return None
+
+    def _apply(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+        generation_prompt: bool = True,
+    ) -> str:
+        try:
+            text: str = self.tokenizer.apply_chat_template(
+                [dict(message) for message in messages],
+                tools=tools,
+                add_generation_prompt=generation_prompt,
+                tokenize=False,
+            )
+        except Exception as error:  # a template is a program: it may raise anything
+            roles = ", ".join(str(message.get("role")) for message in messages)
+            raise ScoringError(
+                f"the chat template of {self.model_name} refuses the messages ({roles}): "
+                f"{type(error).__name__}: {error}; let the harness keep to the roles and the "
+                "order that this model's template takes"
+            ) from error
+        return text
+
+    def _encode(self, text: str, *, add_special_tokens: bool = False) -> tuple[int, ...]:
+        encoded = self.tokenizer(text, add_special_tokens=add_special_tokens, verbose=False)
+        return tuple(encoded["input_ids"])
+
+    def _encode_action(self, text: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Token ids and character spans of `text` as the model emits it after a prompt.
+
+        Some tokenizers put a space marker before a lone string, which a model in mid-line does not
+        emit. There `text` is encoded behind an anchor, whose tokens are then taken off.
+        """
+        anchor = self._anchor_text()
+        encoded = self.tokenizer(
+            anchor + text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        tokens = tuple(encoded["input_ids"])
+        spans = [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
+        skipped = len(self._encode(anchor)) if anchor else 0
+        shift = len(anchor)
+        return tokens[skipped:], tuple(
+            (max(start - shift, 0), max(end - shift, 0)) for start, end in spans[skipped:]
+        )
+
+    def _anchor_text(self) -> str:
+        if self._anchor is None:
+            first = self.tokenizer.convert_ids_to_tokens(self._encode("a")[0])
+            self._anchor = "\n" if str(first).startswith("\u2581") else ""
+        return self._anchor
+
+
+def _shared_length(left: str, right: str) -> int:
+    if right.startswith(left):
+        return len(left)
+    return next(
+        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
+        min(len(left), len(right)),
+    )
+
+
+def _call_text(call: ToolCall) -> str:
+    return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
+
+
+def _calls_as_text(action: Action) -> str:
+    return "\n".join(part for part in (action.text, *map(_call_text, action.calls)) if part)
+
+
+def _assistant_turn(action: Action) -> Message:
+    calls = [
+        {
+            "id": f"call{index:05d}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": _parsed(call.arguments)},
+        }
+        for index, call in enumerate(action.calls)
+    ]
+    return {"role": "assistant", "content": action.text, "tool_calls": calls}
+
+
+def _parsed(arguments: str) -> Any:
+    """The arguments as an object where they are one: templates loop over its entries."""
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def _with_parsed_arguments(message: Message) -> Message:
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    parsed = []
+    for call in calls:
+        function = dict(call["function"])
+        if isinstance(function["arguments"], str):
+            function["arguments"] = _parsed(function["arguments"])
+        parsed.append({**call, "function": function})
+    return {**message, "tool_calls": parsed}
+
+
+def _call_as_content(message: Message) -> Message:
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    written = []
+    for call in calls:
+        function: Mapping[str, Any] = call["function"]
+        arguments = function["arguments"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        written.append(_call_text(ToolCall(str(function["name"]), text)))
+    content = "\n".join(part for part in (message.get("content") or "", *written) if part)
+    return {"role": message["role"], "content": content}
+
+
+def _result_as_user(message: Message) -> Message:
+    if message["role"] != "tool":
+        return message
+    name = message.get("name")
+    label = f"Result of {name}" if name else "Tool result"
+    return {"role": "user", "content": f"{label}: {message.get('content') or ''}"}
+
+
+def _with_tools_described(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+    schemas = "\n".join(json.dumps(tool.as_function()["function"]) for tool in tools)
+    text = (
+        'To use a tool, answer with one JSON object {"name": …, "arguments": {…}} and nothing '
+        f"else. The tools:\n{schemas}"
+    )
+    if messages and messages[0]["role"] == "system":
+        head = {**messages[0], "content": f"{messages[0]['content']}\n\n{text}"}
+        return [head, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
+
+
+def _with_system_folded(messages: Sequence[Message]) -> list[Message]:
+    system = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
+    rest = [message for message in messages if message["role"] != "system"]
+    for index, message in enumerate(rest):
+        if message["role"] == "user":
+            folded = {**message, "content": f"{system}\n\n{message['content']}"}
+            return [*rest[:index], folded, *rest[index + 1 :]]
+    return [{"role": "user", "content": system}, *rest]

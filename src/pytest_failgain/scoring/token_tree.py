@@ -1,0 +1,164 @@
+"""A trie of token sequences, and the order in which to compute it.
+
+Prompts of one case differ in a few turns, and prompts of all cases begin alike. As one trie every
+distinct token is computed once. Nodes are numbered in preorder, which makes two things cheap: the
+subtree of node `v` is the range `v <= n < end[v]`, and so "j is an ancestor of i, or i itself" is
+`j <= i < end[j]`, the tree attention mask of a whole pack in one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTree:
+    """A trie in preorder. All arrays have one entry a node, of shape (nodes,).
+
+    `parents` is -1 for a first token. `depths` count from 0, so they are positions. `scored` marks
+    the tokens of actions: their log-probability is wanted. `paths` lists, for each sequence in the
+    order it was given, the nodes of its action.
+    """
+
+    tokens: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    depths: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    scored: NDArray[np.bool_]
+    paths: tuple[NDArray[np.int64], ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def children(self, node: int) -> Iterator[int]:
+        """The children of `node` in order; -1 stands above the first tokens."""
+        child, end = node + 1, len(self) if node < 0 else int(self.ends[node])
+        while child < end:
+            yield child
+            child = int(self.ends[child])
+
+
+def build_tree(sequences: Sequence[tuple[Tokens, Tokens]]) -> TokenTree:
+    """The trie of (context, action) token pairs. A context must not be empty.
+
+    Raises:
+        ValueError: when a context or an action has no tokens.
+    """
+    if any(not context or not action for context, action in sequences):
+        raise ValueError("every context and every action needs at least one token")
+    joined = [(*context, *action) for context, action in sequences]
+    tokens: list[int] = []
+    parents: list[int] = []
+    depths: list[int] = []
+    ends: list[int] = []
+    scored: list[bool] = []
+    paths: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * len(sequences)
+
+    open_path: list[int] = []
+    previous: tuple[int, ...] = ()
+    for index in sorted(range(len(joined)), key=joined.__getitem__):
+        sequence = joined[index]
+        shared = _common_prefix(previous, sequence)
+        for node in open_path[shared:]:
+            ends[node] = len(tokens)
+        del open_path[shared:]
+        for token in sequence[shared:]:
+            parents.append(open_path[-1] if open_path else -1)
+            depths.append(len(open_path))
+            open_path.append(len(tokens))
+            tokens.append(token)
+            ends.append(-1)
+            scored.append(False)
+        path = open_path[len(sequences[index][0]) :]
+        for node in path:
+            scored[node] = True
+        paths[index] = np.array(path, dtype=np.int64)
+        previous = sequence
+    for node in open_path:
+        ends[node] = len(tokens)
+    return TokenTree(
+        np.array(tokens, dtype=np.int64),
+        np.array(parents, dtype=np.int64),
+        np.array(depths, dtype=np.int64),
+        np.array(ends, dtype=np.int64),
+        np.array(scored, dtype=np.bool_),
+        tuple(paths),
+    )
+
+
+def _common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    # Sorted neighbours mostly share hundreds of tokens: bisect on slices, which compare in C.
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One forward pass over the nodes `start <= n < stop`.
+
+    The keys and values of the path above them, `cached` tokens long, are at hand. With `keep` the
+    nodes are a chain that goes on from that path, and theirs are kept too.
+    """
+
+    cached: int
+    start: int
+    stop: int
+    keep: bool
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def plan_passes(tree: TokenTree, budget: int) -> Iterator[Pass]:
+    """Forward passes that compute every node once, none longer than `budget` tokens.
+
+    Subtrees that fit together share a pass. Above one that does not fit, the chain to its next fork
+    is computed and kept, so at most one path and one pass are in memory at a time.
+    """
+    # Each entry is a parent whose children are still to be computed; its path is in the cache.
+    pending: list[Iterator[int]] = [tree.children(-1)]
+    group: list[int] = []
+
+    def grouped() -> Pass:
+        first, last = group[0], group[-1]
+        done = Pass(int(tree.depths[first]), first, int(tree.ends[last]), keep=False)
+        group.clear()
+        return done
+
+    while pending:
+        child = next(pending[-1], None)
+        if child is None:
+            if group:
+                yield grouped()
+            pending.pop()
+            continue
+        size = int(tree.ends[child]) - child
+        if group and int(tree.ends[child]) - group[0] > budget:
+            yield grouped()
+        if size <= budget:
+            group.append(child)
+            continue
+        stop = _chain_end(tree, child, budget)
+        yield Pass(int(tree.depths[child]), child, stop, keep=True)
+        pending.append(tree.children(stop - 1))
+
+
+def _chain_end(tree: TokenTree, node: int, budget: int) -> int:
+    """One past the last node of the unforked chain from `node`, at most `budget` nodes long."""
+    limit = min(node + budget, int(tree.ends[node]))
+    last = node
+    while last + 1 < limit and tree.ends[last + 1] == tree.ends[last]:
+        last += 1
+    return last + 1

@@ -1,0 +1,14 @@
+"""What the plugin keeps on pytest's config, under typed keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_failgain.measurement import Measurement
+    from pytest_failgain.options import Settings
+
+SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
+MEASUREMENTS: pytest.StashKey[list[Measurement]] = pytest.StashKey()
