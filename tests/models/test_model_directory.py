@@ -82,7 +82,7 @@ def test_home_is_expanded(folder: Path, cache: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_revision_is_refused(folder: Path, cache: Path) -> None:
-    with pytest.raises(ModelError, match="revision 'v2' means nothing for .* which is on disk"):
+    with pytest.raises(ModelError, match=r"revision 'v2' means nothing for .* which is on disk"):
         resolve(str(folder), revision="v2", cache_dir=cache)
 
 

@@ -15,6 +15,8 @@ from pytest_failgain.models.cache import Cache
 from pytest_failgain.models.hub import Hub
 from pytest_failgain.models.resolver import Resolver
 
+pytest.importorskip("gguf", reason="needs the local extra")
+
 UNWANTED = {
     "README.md": b"read me",
     "pytorch_model.bin": b"\x80\x02 pickled",
@@ -155,7 +157,7 @@ def test_hub_that_never_answers_is_given_up(
 ) -> None:
     hub.silent = True
     impatient = Hub(tmp_path / "hub", hub.endpoint, *limits)
-    with pytest.raises(ModelError, match="can't be reached .*Time"):
+    with pytest.raises(ModelError, match=r"can't be reached .*Time"):
         Resolver(Cache(tmp_path), impatient).resolve(REPO)
 
 
@@ -192,7 +194,7 @@ def test_truncated_weights_on_the_hub_are_refused(tmp_path: Path) -> None:
 def test_unwritable_cache_names_the_option(tmp_path: Path, hub: StandInHub) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.touch()
-    with pytest.raises(ModelError, match="can't write to the cache folder .*--failgain-cache-dir"):
+    with pytest.raises(ModelError, match=r"can't write to the cache folder .*--failgain-cache-dir"):
         resolver(in_the_way, hub).resolve(REPO)
 
 

@@ -8,13 +8,13 @@ hub/                      downloads from the model hub, in the hub library's own
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ class Cache:
         """
         require_room(self.root, size)
 
-    @contextmanager
+    @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Turn the errors of a full or unwritable disk into ones that say what to do.
 
@@ -135,7 +135,7 @@ class Cache:
             yield
 
 
-@contextmanager
+@contextlib.contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
     """Turn the errors of a full or unwritable disk under `folder` into ones that say what to do.
 
@@ -190,7 +190,7 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
-@contextmanager
+@contextlib.contextmanager
 def _lock(path: Path, progress: Progress) -> Iterator[None]:
     lock = FileLock(path)
     try:
@@ -218,11 +218,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _remember(record: Path, value: dict[str, Any]) -> None:
-    # A model on a disk can be used without a cache; all that is lost is the time to read it again.
     aside = record.with_suffix(f".{os.getpid()}")
-    try:
+    # A model on disk can be used without a cache; all that is lost is the time to read it again.
+    with contextlib.suppress(OSError):
         record.parent.mkdir(parents=True, exist_ok=True)
         aside.write_text(json.dumps(value), encoding="utf-8")
         os.replace(aside, record)
-    except OSError:
-        aside.unlink(missing_ok=True)

@@ -104,6 +104,11 @@ def inspect_gguf(path: Path) -> Gguf:
     if not parameters or not vocabulary:
         missing = "weights" if not parameters else "tokenizer"
         raise ModelError(f"{path} holds no {missing}, so it is not a language model by itself")
+    if vocabulary == "gpt2" and not _can_split_by(split):
+        raise ModelError(
+            f"{path} splits text by the rule {split or '(none named)'!r}, which can't be rebuilt "
+            "here, so its tokens would be wrong: use the model's safetensors version"
+        )
     return Gguf(path, parameters, vocabulary, split)
 
 
@@ -157,30 +162,25 @@ def _load_tokenizer(path: Path, gguf: Gguf) -> Any:
     tokenizer: Any = AutoTokenizer.from_pretrained(
         path.parent, gguf_file=path.name, local_files_only=True, trust_remote_code=False
     )
-    if gguf.vocabulary != "gpt2":
-        return tokenizer
-    if gguf.split in _DIGITS_APART:
+    if gguf.vocabulary == "gpt2" and gguf.split in _DIGITS_APART:
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Digits(individual_digits=True),
                 pre_tokenizers.ByteLevel(add_prefix_space=False),
             ]
         )
-    elif gguf.split not in _LIKE_GPT2 | _split_by_transformers():
-        raise ModelError(
-            f"{gguf.path} splits text by the rule {gguf.split or '(none named)'!r}, which can't be "
-            "rebuilt here, so its tokens would be wrong: use the model's safetensors version"
-        )
     return tokenizer
 
 
-def _split_by_transformers() -> set[str]:
-    """The names in `tokenizer.ggml.pre` that transformers itself knows."""
+def _can_split_by(rule: str) -> bool:
+    """Whether the tokenizer comes out right, by this module's doing or by transformers' own."""
+    if rule in _DIGITS_APART | _LIKE_GPT2:
+        return True
     try:
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
     except ImportError:  # older versions keep no such table, and know these two
-        return {"llama-bpe", "qwen2"}
-    return set(GGUF_PRE_TOKENIZER_SPLITS)
+        return rule in {"llama-bpe", "qwen2"}
+    return rule in GGUF_PRE_TOKENIZER_SPLITS
 
 
 def _load_model(path: Path) -> Any:

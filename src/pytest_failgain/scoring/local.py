@@ -263,6 +263,8 @@ class LocalScorer:
 
     def _scores(self, encoded: Sequence[tuple[Rendered, Emitted]]) -> list[Score]:
         sequences = [(rendered.tokens, emitted.tokens) for rendered, emitted in encoded]
+        plainly = (f"scored by plain passes, slowly: {self.plain_reason}",)
+        notes = plainly if self.plain_reason is not None else ()
         scores = []
         for (rendered, emitted), (logprobs, matches) in zip(
             encoded, self._computed(sequences), strict=True
@@ -275,7 +277,7 @@ class LocalScorer:
                     argmax=tuple(matches.tolist()),
                     token_spans=emitted.spans,
                     context_tokens=len(rendered.tokens),
-                    adaptations=emitted.adaptations,
+                    adaptations=(*emitted.adaptations, *notes),
                 )
             )
         return scores
