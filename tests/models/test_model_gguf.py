@@ -98,6 +98,14 @@ def test_same_content_under_another_name_is_not_converted_again(
     assert progress.labels == [f"reading {copy.name}"]
 
 
+def test_relative_cache_gives_an_absolute_path(
+    gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = resolve(str(gguf), cache_dir=Path("cache"))
+    assert files.path.parent == tmp_path / "cache" / "models"
+
+
 @pytest.mark.parametrize("damage", ["missing weights", "cut weights", "no manifest", "old format"])
 def test_damaged_conversion_is_made_again(
     converted: ModelFiles, gguf: Path, cache: Path, damage: str

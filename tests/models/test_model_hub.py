@@ -74,13 +74,14 @@ def test_revision_is_a_branch_or_a_commit(tmp_path: Path, hub: StandInHub, revis
     assert resolver(tmp_path, hub).resolve(REPO, revision).revision == COMMIT
 
 
-def test_second_time_needs_no_hub(tmp_path: Path) -> None:
+def test_second_time_asks_nothing_of_the_hub(tmp_path: Path) -> None:
     with serve(model_contents()) as hub:
         first = resolver(tmp_path, hub).resolve(REPO)
-    hub.requests.clear()
-    assert resolver(tmp_path, hub).resolve(REPO) == first
-    assert replace(resolver(tmp_path, hub), offline=True).resolve(REPO, "main") == first
-    assert hub.requests == []
+        hub.requests.clear()
+        assert resolver(tmp_path, hub).resolve(REPO) == first
+        assert replace(resolver(tmp_path, hub), offline=True).resolve(REPO, "main") == first
+        assert hub.requests == []
+    assert resolver(tmp_path, hub).resolve(REPO, COMMIT) == first
 
 
 def test_download_reports_its_progress(tmp_path: Path, hub: StandInHub) -> None:
@@ -132,7 +133,11 @@ def test_unusable_repository_is_refused_before_any_download(
         (404, "RepoNotFound", "neither a directory here nor a model on"),
         (404, "RevisionNotFound", "has no revision 'v9' on"),
         (403, "GatedRepo", "is restricted: ask for it at"),
-        (503, "", "answered HTTP 503 when asked for org/tiny: try again later"),
+        (
+            503,
+            "",
+            "answered HTTP 503 when asked for org/tiny: try again later, or check HF_ENDPOINT",
+        ),
         (429, "", "answered HTTP 429"),
     ],
 )

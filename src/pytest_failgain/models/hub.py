@@ -145,7 +145,7 @@ class Hub:
         except HfHubHTTPError as error:
             raise HubError(
                 f"{endpoint} answered HTTP {error.response.status_code} when asked for {repo}: try "
-                "again later"
+                "again later, or check HF_ENDPOINT"
             ) from error
         # The library's HTTP client has changed, and with it the errors of a failed connection. A
         # proxy's log-in page in place of an answer fails in yet another way.

@@ -101,9 +101,14 @@ def resolve(
     Raises:
         ModelError: when there is no such model, or it can't be fetched, converted or used.
     """
+    if cache_dir is None:
+        cache, hub = Cache(default_cache_dir()), Hub()
+    else:
+        root = cache_dir.expanduser().absolute()
+        cache, hub = Cache(root), Hub(root / "hub")
     resolver = Resolver(
-        cache=Cache(default_cache_dir() if cache_dir is None else cache_dir),
-        hub=Hub(None if cache_dir is None else cache_dir / "hub"),
+        cache,
+        hub,
         offline=offline,
         progress=NoProgress() if progress is None else progress,
     )

@@ -45,14 +45,12 @@ def download_wheel(wheel: Wheel, scratch: Path, progress: Progress) -> Path:
             f"downloading {wheel} needs pip, which {sys.executable} does not have: install it "
             "there (python -m ensurepip, or uv pip install pip)"
         )
-    log = scratch / "pip.log"
+    log, downloaded = scratch / "pip.log", scratch / wheel.filename
     with job(progress, f"downloading {wheel}", wheel.size) as advance, log.open("wb") as output:
         process = subprocess.Popen(
             _command(wheel, scratch),
-            # `python -m` looks for the module in the working directory first.
-            cwd=scratch,
-            # pip downloads into the temporary folder, which can be small and is not cleaned up
-            # after a kill.
+            # pip downloads into the temporary folder, which can be small, and which nobody would
+            # clean up after a kill.
             env={**os.environ, "TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -66,9 +64,9 @@ def download_wheel(wheel: Wheel, scratch: Path, progress: Progress) -> Path:
             process.kill()
             process.wait()
             raise
-    downloaded = scratch / wheel.filename
-    if process.returncode != 0 or not downloaded.is_file():
-        raise ModelError(f"pip can't download {wheel}: {_complaint(log)}")
+        if process.returncode != 0 or not downloaded.is_file():
+            said = complaint(log.read_text(errors="replace"))
+            raise ModelError(f"pip can't download {wheel}: {said}")
     return downloaded
 
 
@@ -114,12 +112,15 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _complaint(log: Path) -> str:
-    """The line in which pip says what is wrong: the last one marked as an error, if any."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def complaint(output: str) -> str:
+    """The line of pip's output that says what is wrong."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    # The first error names the cause; those after it say that there was one.
-    return errors[0] if errors else lines[-1] if lines else "it said nothing"
+    # Of several errors the first names the cause. One that pip did not expect comes with a
+    # traceback, which ends in the cause.
+    if errors and errors[0] != "Exception:":
+        return errors[0]
+    return lines[-1] if lines else "it said nothing"
 
 
 def _verify(path: Path, expected: str, what: str) -> None:

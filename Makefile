@@ -1,0 +1,37 @@
+# Every target sets itself up from a fresh clone: `make demo` and `make test` need nothing before.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+MODEL := smollm2-135m
+
+.PHONY: demo test quick lint bench fetch clean
+
+demo: $(READY) fetch  ## Measure an example agent's failure records with a real model.
+	cd example_project && ../$(BIN)/python -m pytest --failgain-model $(MODEL)
+
+test: lint fetch  ## Everything that CI checks.
+	$(BIN)/python -m pytest
+
+quick: $(READY)  ## The tests that need no real model, in under a minute.
+	$(BIN)/python -m pytest -m "not model"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY) fetch  ## The figures of speed and memory, as ratios within one run.
+	$(BIN)/pip install --quiet -c constraints.txt -r benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks
+
+fetch: $(READY)
+	$(BIN)/python -m pytest_failgain fetch $(MODEL)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[local,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

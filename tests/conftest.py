@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_failgain.scoring.local import LocalScorer
+
+pytest_plugins = ["pytester"]
+
+ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Path:
+    """The folder with the published items and their scores; skips the test where it is missing."""
+    if not ORACLE.is_dir():
+        pytest.skip(f"the published items and scores are not in {ORACLE}")
+    return ORACLE
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> LocalScorer:
+    """The embedded model."""
+    from pytest_failgain.scoring.loading import load_scorer
+
+    return load_scorer("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Llama of a few thousand weights and a byte tokenizer, as `save_pretrained` leaves.
+
+    The office's prompts fit into its context. It has been loaded once: pytester forgets what a run
+    inside it imports first, and torch can't be imported twice.
+    """
+    import tiny_language_models as tiny
+    from pytest_failgain.scoring.loading import load_scorer
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    model = tiny.llama()
+    model.config.max_position_embeddings = 4096
+    model.save_pretrained(folder)
+    tiny.byte_tokenizer().save_pretrained(folder)
+    load_scorer(str(folder), threads=1)
+    return folder
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """An empty project to run pytest in, which the settings of the run outside do not reach."""
+    for name in [*os.environ]:
+        if name.startswith("FAILGAIN_") or name == "CI":
+            monkeypatch.delenv(name)
+    # At the end of every run the one would load Hypothesis anew, the other collect all garbage.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:unraisableexception")
+    return pytester

@@ -1,0 +1,73 @@
+"""The code blocks of README and docs, run as a reader would run them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FILE_NAME = re.compile(r"# (\w+\.py)\n")
+
+
+def blocks(page: Path) -> tuple[dict[str, str], list[str]]:
+    """The blocks that begin with a file's name, by that name, and the other blocks."""
+    files: dict[str, str] = {}
+    snippets: list[str] = []
+    for block in _BLOCK.findall(page.read_text("utf-8")):
+        named = _FILE_NAME.match(block)
+        if named:
+            files[named[1]] = block
+        else:
+            snippets.append(block)
+    return files, snippets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_run(page: Path) -> None:
+    for number, snippet in enumerate(blocks(page)[1]):
+        exec(compile(snippet, f"{page.name}[{number}]", "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)[0]], ids=lambda page: page.name
+)
+def test_files_are_collected_and_skip_without_a_model(
+    page: Path, pytester: pytest.Pytester
+) -> None:
+    for name, text in blocks(page)[0].items():
+        pytester.path.joinpath(name).write_text(text, "utf-8")
+    result = pytester.runpytest()
+    result.assert_outcomes(skipped=1)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)[0]], ids=lambda page: page.name
+)
+def test_files_pass_with_the_embedded_model(page: Path, pytester: pytest.Pytester) -> None:
+    for name, text in blocks(page)[0].items():
+        pytester.path.joinpath(name).write_text(text, "utf-8")
+    result = pytester.runpytest_subprocess(
+        "--failgain-model=smollm2-135m", "--failgain-cases=12", "-p", "no:cacheprovider"
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_every_option_is_in_the_reference() -> None:
+    from pytest_failgain.options import OPTIONS
+
+    text = (PROJECT / "docs" / "reference.md").read_text("utf-8")
+    for option in OPTIONS:
+        assert f"| `{option.flag}` | `{option.variable}` | `{option.ini}` |" in text
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    import pytest_failgain
+
+    text = "".join(page.read_text("utf-8") for page in PAGES)
+    assert [name for name in pytest_failgain.__all__ if not re.search(rf"\b{name}\b", text)] == []
