@@ -27,15 +27,15 @@ def smollm2() -> LocalScorer:
     """The embedded model."""
     from pytest_failgain.scoring.loading import load_scorer
 
-    return load_scorer("smollm2-135m")
+    return load_scorer("smollm2-135m", keep_scores=False)
 
 
 @pytest.fixture(scope="session")
 def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Llama of a few thousand weights and a byte tokenizer, as `save_pretrained` leaves.
 
-    The office's prompts fit into its context. It has been loaded once: pytester forgets what a run
-    inside it imports first, and torch can't be imported twice.
+    The office's prompts fit into its context. It has been loaded once, so that all of torch is
+    imported outside pytester's runs; see `project`.
     """
     import tiny_language_models as tiny
     from pytest_failgain.scoring.loading import load_scorer
@@ -45,13 +45,16 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.config.max_position_embeddings = 4096
     model.save_pretrained(folder)
     tiny.byte_tokenizer().save_pretrained(folder)
-    load_scorer(str(folder), threads=1)
+    load_scorer(str(folder), cache_dir=folder.parent / "cache", threads=1)
     return folder
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """An empty project to run pytest in, which the settings of the run outside do not reach."""
+    # pytester forgets what a run inside it imports first, and numpy can't be imported twice.
+    import pytest_failgain.failgain  # noqa: F401
+
     for name in [*os.environ]:
         if name.startswith("FAILGAIN_") or name == "CI":
             monkeypatch.delenv(name)

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_language_models as tiny
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import quick
 
+import tiny_language_models as tiny
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.scoring.local import TreeEngine, score_plainly
 from pytest_failgain.scoring.protocol import Pair, Refusal, Score
 from pytest_failgain.scoring.token_tree import build_tree
 from pytest_failgain.trajectory import Action
+from strategies import quick
 
 tokens = st.integers(min_value=0, max_value=3)
 some = st.lists(tokens, min_size=1, max_size=12).map(tuple)
@@ -58,7 +58,7 @@ def test_window_is_counted_along_the_tree() -> None:
     # Longer than the window of 4, with branches between a token and what it may still see.
     model = tiny.gemma3(window=4)
     context = tuple(range(20))
-    sequences = [(context + (i,), (30 + i, 31, 32, 33, 34, 35)) for i in range(6)]
+    sequences = [((*context, i), (30 + i, 31, 32, 33, 34, 35)) for i in range(6)]
     tree = build_tree(sequences)
     logprobs, _ = TreeEngine(model, 64).run(tree)
     for (before, action), path in zip(sequences, tree.paths, strict=True):

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import quick
 
 from pytest_failgain.scoring.token_tree import TokenTree, build_tree, plan_passes
+from strategies import quick
 
 # Three tokens only, so that sequences share prefixes.
 tokens = st.integers(min_value=0, max_value=2)

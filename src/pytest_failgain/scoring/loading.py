@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_failgain.errors import ModelError
-from pytest_failgain.models import ModelFiles, resolve
+from pytest_failgain.models import ModelFiles, default_cache_dir, resolve
 from pytest_failgain.progress import Progress
+from pytest_failgain.scoring import score_store
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import ModelIdentity
 from pytest_failgain.scoring.threads import thread_count
@@ -27,11 +28,14 @@ def load_scorer(
     cache_dir: Path | None = None,
     offline: bool = False,
     fold_system: bool = False,
+    keep_scores: bool = True,
     progress: Progress | None = None,
 ) -> LocalScorer:
     """The scorer for a model's name, hub id, directory or .gguf file.
 
     `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
+    With `keep_scores`, what was scored before is read from the cache folder and what is new goes
+    there.
 
     Raises:
         ModelError: when the model can't be found, fetched, converted or loaded.
@@ -39,7 +43,14 @@ def load_scorer(
     files = resolve(
         spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
     )
-    return load_files(files, dtype=dtype, device=device, threads=threads, fold_system=fold_system)
+    scorer = load_files(files, dtype=dtype, device=device, threads=threads, fold_system=fold_system)
+    if keep_scores:
+        folder = cache_dir or default_cache_dir()
+        path = folder / f"scores-{score_store.FORMAT}.sqlite3"
+        # What else could move a number: the device's arithmetic, by its kind.
+        model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
+        scorer.known = score_store.ScoreStore(path, model)
+    return scorer
 
 
 def load_files(

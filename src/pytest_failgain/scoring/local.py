@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
-from pytest_failgain.scoring.score_cache import ScoreCache, TokenScores
+from pytest_failgain.scoring.score_cache import KnownScores, ScoreCache, TokenScores
 from pytest_failgain.scoring.token_tree import Pass, Tokens, TokenTree, build_tree, plan_passes
 
 if TYPE_CHECKING:
@@ -215,8 +215,9 @@ def score_plainly(model: Any, context: Tokens, action: Tokens) -> TokenScores:
 class LocalScorer:
     """Scores with a transformers model: `model` and `tokenizer` as loaded by `load`.
 
-    `plain_reason` says why token trees can't be used for the model, in which case every pair takes
-    one plain pass and gives the same numbers, slowly.
+    `known` holds the scores that need not be computed again. `plain_reason` says why token trees
+    can't be used for the model, in which case every pair takes one plain pass and gives the same
+    numbers, slowly.
     """
 
     model: Any
@@ -224,10 +225,10 @@ class LocalScorer:
     identity: ModelIdentity
     fold_system: bool = False
     budget: int | None = None
+    known: KnownScores = field(default_factory=ScoreCache)
     plain_reason: str | None = field(default=None, init=False)
     renderer: Renderer = field(init=False)
     _engine: TreeEngine = field(init=False)
-    _known: ScoreCache = field(default_factory=ScoreCache, init=False)
 
     def __post_init__(self) -> None:
         self.renderer = Renderer(self.tokenizer, self.identity.name, self.fold_system)
@@ -269,7 +270,6 @@ class LocalScorer:
         for (rendered, emitted), (logprobs, matches) in zip(
             encoded, self._computed(sequences), strict=True
         ):
-            self._check(logprobs, emitted.text)
             scores.append(
                 Score(
                     text=emitted.text,
@@ -284,15 +284,16 @@ class LocalScorer:
 
     def _computed(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
         """The scores of each (context, action), those that are not known yet computed together."""
-        known = [self._known.get(*sequence) for sequence in sequences]
+        known = [self.known.get(*sequence) for sequence in sequences]
         missing = list(
             dict.fromkeys(
                 sequence for sequence, scores in zip(sequences, known, strict=True) if not scores
             )
         )
         fresh = dict(zip(missing, self._compute(missing), strict=True))
-        for sequence, scores in fresh.items():
-            self._known.put(*sequence, scores)
+        for (_, action), (logprobs, _) in fresh.items():
+            self._check(logprobs, action)
+        self.known.put_all((*sequence, scores) for sequence, scores in fresh.items())
         return [
             scores or fresh[sequence] for sequence, scores in zip(sequences, known, strict=True)
         ]
@@ -306,10 +307,10 @@ class LocalScorer:
         logprobs, matches = self._engine.run(tree)
         return [(logprobs[path], matches[path]) for path in tree.paths]
 
-    def _check(self, logprobs: NDArray[np.float64], text: str) -> None:
+    def _check(self, logprobs: NDArray[np.float64], action: Tokens) -> None:
         bad = ~np.isfinite(logprobs) | (logprobs > _ROUNDING_NATS)
         if bad.any():
-            value = logprobs[bad][0]
+            value, text = logprobs[bad][0], self.tokenizer.decode(action)
             raise ScoringError(
                 f"{self.identity.name} in {self.identity.dtype} gave the impossible "
                 f"log-probability {value} for a token of {text!r}; nothing was recorded: try "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,14 @@ from numpy.typing import NDArray
 from pytest_failgain.scoring.token_tree import Tokens
 
 TokenScores = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+class KnownScores(Protocol):
+    """Where a scorer looks before it computes, and puts what it computed."""
+
+    def get(self, context: Tokens, action: Tokens) -> TokenScores | None: ...
+
+    def put_all(self, scored: Iterable[tuple[Tokens, Tokens, TokenScores]]) -> None: ...
 
 
 class ScoreCache:
@@ -25,7 +35,7 @@ class ScoreCache:
 
     def get(self, context: Tokens, action: Tokens) -> TokenScores | None:
         """The scores of the pair, or None if they are not here."""
-        key = _key(context, action)
+        key = pair_key(context, action)
         scores = self._entries.get(key)
         if scores is not None:
             self._entries.move_to_end(key)
@@ -33,12 +43,18 @@ class ScoreCache:
 
     def put(self, context: Tokens, action: Tokens, scores: TokenScores) -> None:
         """Keep the scores of the pair; the longest unused entry makes room."""
-        self._entries[_key(context, action)] = scores
+        self._entries[pair_key(context, action)] = scores
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
+    def put_all(self, scored: Iterable[tuple[Tokens, Tokens, TokenScores]]) -> None:
+        """Keep the scores of several pairs; see `put`."""
+        for context, action, scores in scored:
+            self.put(context, action, scores)
 
-def _key(context: Tokens, action: Tokens) -> bytes:
+
+def pair_key(context: Tokens, action: Tokens, model: bytes = b"") -> bytes:
+    """A digest of a pair, and of the model that it was scored with."""
     # The context's length stands in front, so that the same tokens split elsewhere differ.
     tokens = np.array([len(context), *context, *action], dtype=np.int64)
-    return blake2b(tokens.tobytes(), digest_size=16).digest()
+    return blake2b(tokens.tobytes() + model, digest_size=16).digest()
