@@ -56,7 +56,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     import pytest_failgain.failgain  # noqa: F401
 
     for name in [*os.environ]:
-        if name.startswith("FAILGAIN_") or name == "CI":
+        if name.startswith(("FAILGAIN_", "PYTEST_XDIST_")) or name == "CI":
             monkeypatch.delenv(name)
     # At the end of every run the one would load Hypothesis anew, the other collect all garbage.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:unraisableexception")

@@ -116,9 +116,7 @@ def gemma3(window: int = 4) -> Any:
 
 def mistral(window: int = 4) -> Any:
     """Every layer slides."""
-    return _random(
-        MistralForCausalLM, MistralConfig, num_key_value_heads=2, sliding_window=window
-    )
+    return _random(MistralForCausalLM, MistralConfig, num_key_value_heads=2, sliding_window=window)
 
 
 def qwen2() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement, inversion_removed
@@ -40,7 +41,7 @@ def assert_corrective_gain_nonnegative(
         UsageError: when `tolerance` is negative or not finite, or there is no such demand.
     """
     __tracebackhide__ = True
-    if not (math.isfinite(tolerance) and tolerance >= 0):
+    if not (_is_finite(tolerance) and tolerance >= 0):
         raise UsageError(f"tolerance must be 0 or more nats per token, not {tolerance!r}")
     if demand not in DEMANDS:
         choices = ", ".join(repr(known) for known in DEMANDS)
@@ -52,7 +53,10 @@ def assert_corrective_gain_nonnegative(
     if not decisive >= -tolerance:
         _fail(
             result,
-            f"corrective gain {_signed(gain)} nats per token, allowed {-tolerance:+.3f} ({demand})",
+            # Not -tolerance, which would be shown as -0.000 for 0.
+            f"corrective gain {_signed(gain)} nats per token, allowed {0 - tolerance:+.3f} "
+            f"({demand})",
+            gain.n,
             _worst_gains(result),
         )
 
@@ -65,7 +69,7 @@ def assert_corrective_gain_at_least(result: Measurement, minimum: float) -> None
         UsageError: when `minimum` is not finite.
     """
     __tracebackhide__ = True
-    if not math.isfinite(minimum):
+    if not _is_finite(minimum):
         raise UsageError(f"minimum must be a finite number of nats per token, not {minimum!r}")
     _require_cases(result)
     gain = result.estimates["corrective_gain_per_token"]
@@ -73,6 +77,7 @@ def assert_corrective_gain_at_least(result: Measurement, minimum: float) -> None
         _fail(
             result,
             f"corrective gain {_signed(gain)} nats per token, at least {minimum:+.3f} wanted",
+            gain.n,
             _worst_gains(result),
         )
 
@@ -94,6 +99,7 @@ def assert_repeat_probability_at_most(result: Measurement, maximum: float) -> No
             result,
             "repeat probability is unknown: no case has a correct action or a distractor to "
             "compare the failed action with",
+            len(result.values.case_ids),
             (),
         )
     if not after.value <= maximum:
@@ -101,6 +107,7 @@ def assert_repeat_probability_at_most(result: Measurement, maximum: float) -> No
             result,
             f"repeat probability {_plain(after)} after the record ({before.value:.3f} before), "
             f"at most {maximum:.3f} allowed",
+            after.n,
             _worst_repeats(result),
         )
 
@@ -122,7 +129,8 @@ def assert_greedy_repeat_rate_at_most(result: Measurement, maximum: float) -> No
             result,
             f"greedy repeat rate {_plain(after)} after the record ({before.value:.3f} before), "
             f"at most {maximum:.3f} allowed",
-            _worst_repeats(result),
+            after.n,
+            _worst_gains(result, among="greedy repeats"),
         )
 
 
@@ -137,7 +145,7 @@ def assert_inversion_removed(
             inversion.
     """
     __tracebackhide__ = True
-    if not math.isfinite(at_least):
+    if not _is_finite(at_least):
         raise UsageError(f"at_least must be a finite share, not {at_least!r}")
     _require_cases(remedy)
     _require_cases(verbatim)
@@ -147,6 +155,7 @@ def assert_inversion_removed(
             remedy,
             f"removes {removed.value:.0%} [{removed.low:.0%}, {removed.high:.0%}] of the "
             f"inversion of {verbatim.harness}, at least {at_least:.0%} wanted",
+            removed.n,
             _worst_gains(remedy),
         )
 
@@ -163,19 +172,22 @@ def _require_cases(result: Measurement) -> None:
 
 
 def _check_share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
+    __tracebackhide__ = True
+    if not (_is_finite(value) and 0 <= value <= 1):
         raise UsageError(f"{name} must be a share between 0 and 1, not {value!r}")
 
 
-def _fail(result: Measurement, headline: str, worst: Iterable[str]) -> None:
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _fail(result: Measurement, headline: str, n: int, worst: Iterable[str]) -> None:
     __tracebackhide__ = True
-    lines = [
-        f"{result.harness} on {result.environment}: {headline}, n = {len(result.values.case_ids)}"
-    ]
+    lines = [f"{result.harness} on {result.environment}: {headline}, n = {n}"]
     lines += list(worst)
     lines += [f"note: {warning}" for warning in result.warnings]
     if result.skips:
-        lines.append(f"note: {len(result.skips)} cases were skipped")
+        lines.append(f"note: {len(result.skips)} of {len(result.cases)} cases were skipped")
     lines.append(_TRY)
     raise AssertionError("\n".join(lines))
 
@@ -188,9 +200,14 @@ def _plain(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
-def _worst_gains(result: Measurement) -> list[str]:
+def _worst_gains(result: Measurement, *, among: str = "all") -> list[str]:
     gains = result.values.corrective_gain_per_token
-    return _table(result, "gain/token", [float(gain) for gain in gains], worst_is_low=True)
+    repeated = result.values.greedy_repeat_after
+    shown = [
+        float(gain) if among == "all" or again else math.nan
+        for gain, again in zip(gains, repeated, strict=True)
+    ]
+    return _table(result, "gain/token", shown, worst_is_low=True)
 
 
 def _worst_repeats(result: Measurement) -> list[str]:

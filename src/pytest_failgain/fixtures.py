@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_failgain.live import pytest_progress
 from pytest_failgain.stash import MEASUREMENTS, SETTINGS
 
 if TYPE_CHECKING:
@@ -30,15 +29,17 @@ NO_MODEL = (
 @pytest.fixture(scope="session")
 def failgain(request: pytest.FixtureRequest) -> Failgain:
     """Measures harnesses with the model of this run; skips the test where none is given."""
-    from pytest_failgain.errors import UsageError
-    from pytest_failgain.failgain import Failgain
-
     config = request.config
     settings = config.stash[SETTINGS]
     if settings.model is None:
         if settings.require_model:
+            from pytest_failgain.errors import UsageError
+
             raise UsageError(f"{NO_MODEL} (failgain_require_model is on)")
         pytest.skip(NO_MODEL)
+    from pytest_failgain.failgain import Failgain
+    from pytest_failgain.live import pytest_progress
+
     return Failgain(
         settings.model,
         revision=settings.revision,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
-from pytest_failgain.errors import CaseError, UsageError
+from pytest_failgain.errors import CaseError, ScoringError, UsageError
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name
 from pytest_failgain.progress import NoProgress, Progress, job
@@ -30,8 +30,12 @@ from pytest_failgain.trajectory import FailureCase
 # Cases scored together: enough to share prompts, few enough that progress moves.
 _CASES_AT_ONCE = 8
 
+_NEEDED = frozenset({"before", "failed"})
+
 _UNLIKELY_WRAPPER_NATS = -10.0
 _FEW_TASKS = 10
+# In a shorter action one token carries half of the movement as a matter of course.
+_TOKENS_TO_SPREAD_OVER = 4
 
 SUMMARY_ESTIMATES = (
     "corrective_gain",
@@ -104,7 +108,8 @@ class Measurement:
     """The scores of one harness on some cases.
 
     `adaptations` counts, by its description, how many cases needed each change for the model's chat
-    template. `by_construction` is what follows from the harness's definition alone.
+    template. `left_out` counts, by condition, the cases that lack what the condition needs.
+    `by_construction` is what follows from the harness's definition alone.
     """
 
     harness: str
@@ -114,6 +119,7 @@ class Measurement:
     rows: tuple[Row, ...]
     skips: tuple[Skip, ...] = ()
     adaptations: tuple[tuple[str, int], ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
     by_construction: str | None = None
 
     @cached_property
@@ -123,7 +129,7 @@ class Measurement:
 
     @cached_property
     def values(self) -> CaseValues:
-        """The derived values of each case that was measured in `before` and `failed`."""
+        """The derived values of each case that was not skipped."""
         skipped = {skip.case_id for skip in self.skips}
         measured = [case for case in self.cases if case.case_id not in skipped]
         derived = [self._derive(case) for case in measured]
@@ -139,18 +145,16 @@ class Measurement:
         )
 
     @cached_property
-    def _bootstrap(self) -> ClusterBootstrap:
-        return ClusterBootstrap.over(self.values.task_ids)
-
-    @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Every estimate of `summary` by name, with its interval and the cases it rests on."""
-        values, bootstrap = self.values, self._bootstrap
+        values = self.values
+        # Not kept: draws are large, and a measurement is kept and sent between processes.
+        bootstrap = ClusterBootstrap.over(values.task_ids)
         gain = values.corrective_gain
         negative = np.where(np.isfinite(gain), gain < 0, np.nan)
         special = {
             "negative_share": bootstrap.mean(negative),
-            "surface_share": self._surface_share(),
+            "surface_share": self._surface_share(bootstrap),
         }
         return {
             name: special.get(name) or bootstrap.mean(getattr(values, name))
@@ -177,14 +181,14 @@ class Measurement:
         """Reasons to distrust the gain, each one line."""
         return tuple(self._warnings())
 
-    def _surface_share(self) -> Estimate:
+    def _surface_share(self, bootstrap: ClusterBootstrap) -> Estimate:
         """Surface over -G, as a ratio of means; NaN where the mean gain is not negative."""
         values = self.values
         known = np.isfinite(values.surface)
         gain = np.where(known, values.corrective_gain, np.nan)
         if not known.any() or np.nanmean(gain) >= 0:
             return Estimate(math.nan, math.nan, math.nan, 0)
-        return self._bootstrap.ratio(values.surface, -gain)
+        return bootstrap.ratio(values.surface, -gain)
 
     def _derive(self, case: FailureCase) -> dict[str, float]:
         def row(condition: str, candidate: str = "failed") -> Row:
@@ -288,7 +292,7 @@ def _worst_wrapper(row: Row) -> tuple[float, str]:
 
 def _one_token_moves_most(before: Row, after: Row) -> bool:
     moves = np.abs(np.subtract(after.token_logprobs, before.token_logprobs))
-    return bool(len(moves) > 1 and moves.max() > moves.sum() / 2)
+    return bool(len(moves) >= _TOKENS_TO_SPREAD_OVER and moves.max() > moves.sum() / 2)
 
 
 def measure(
@@ -301,22 +305,25 @@ def measure(
 ) -> Measurement:
     """Score every candidate of every case under each condition, as `harness` writes it.
 
-    `conditions` must hold `before` and `failed`. A case whose context is longer than the model
-    takes is skipped and named.
+    `conditions` must hold `before` and `failed`. A case is skipped and named when its context is
+    longer than the model takes, when it lacks what one of those two needs, and when a candidate is
+    not written alike in all conditions. Other conditions are left out for the cases that lack what
+    they need, and counted.
 
     Raises:
         CaseError: when two cases have one id.
         HarnessError: when the harness fails on a case.
         ScoringError: when a prompt can't be rendered, or the model gives impossible numbers.
-        UsageError: when `before` or `failed` is not among the conditions.
+        UsageError: when `before` or `failed` is not among the conditions, or two have one name.
     """
-    cases = tuple(cases)
+    cases, conditions = tuple(cases), tuple(conditions)
     _check_inputs(cases, conditions)
     name = harness_name(harness)
     environment = "+".join(dict.fromkeys(case.environment or "own cases" for case in cases))
     rows: list[Row] = []
     skips: list[Skip] = []
     adapted: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
     with job(progress or NoProgress(), f"{name} on {environment}", len(cases)) as advance:
         for start in range(0, len(cases), _CASES_AT_ONCE):
             batch = cases[start : start + _CASES_AT_ONCE]
@@ -327,6 +334,8 @@ def measure(
                     case_rows, adaptations = outcome
                     rows.extend(case_rows)
                     adapted.update(adaptations)
+                    scored = {row.condition for row in case_rows}
+                    left_out.update(c.name for c in conditions if c.name not in scored)
             advance(start + len(batch))
     return Measurement(
         harness=name,
@@ -336,23 +345,26 @@ def measure(
         rows=tuple(rows),
         skips=tuple(skips),
         adaptations=tuple(adapted.most_common()),
+        left_out=tuple(left_out.most_common()),
         by_construction=getattr(harness, "by_construction", None),
     )
 
 
 def _check_inputs(cases: Sequence[FailureCase], conditions: Sequence[Condition]) -> None:
-    names = {condition.name for condition in conditions}
-    if missing := {"before", "failed"} - names:
+    names = [condition.name for condition in conditions]
+    if missing := _NEEDED.difference(names):
         raise UsageError(
             f"the conditions lack {' and '.join(sorted(missing))}, which the gain is the "
             "difference of; add them"
         )
-    repeated = [case_id for case_id, k in Counter(c.case_id for c in cases).items() if k > 1]
-    if repeated:
-        raise CaseError(
-            f"the case id {repeated[0]!r} stands {len(repeated)} times or more among the cases; "
-            "give every case an id of its own"
-        )
+    if len(set(names)) < len(names):
+        raise UsageError(f"two of the conditions have one name ({', '.join(names)}); rename one")
+    for case_id, times in Counter(case.case_id for case in cases).items():
+        if times > 1:
+            raise CaseError(
+                f"the case id {case_id!r} stands {times} times among the cases; give every case an "
+                "id of its own"
+            )
 
 
 _CaseRows = tuple[list[Row], set[str]]
@@ -366,16 +378,19 @@ def _score_batch(
 ) -> list[_CaseRows | Skip]:
     pairs: list[Pair] = []
     keys: list[tuple[str, str, str]] = []
+    results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
     for case in cases:
         for condition in conditions:
             trajectory = condition.trajectory(case)
             if trajectory is None:
+                if condition.name in _NEEDED:
+                    reason = f"{condition.name}: the case lacks what the condition needs"
+                    results[case.case_id] = Skip(case.case_id, reason)
                 continue
             prompt = render(_with_remedy(harness, condition), trajectory, case_id=case.case_id)
             for candidate, action in case.candidates().items():
                 pairs.append(Pair(prompt, action))
                 keys.append((case.case_id, condition.name, candidate))
-    results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
     for (case_id, condition_name, candidate), score in zip(keys, scorer.score(pairs), strict=True):
         result = results[case_id]
         if isinstance(result, Skip):
@@ -383,16 +398,52 @@ def _score_batch(
         if isinstance(score, Refusal):
             results[case_id] = Skip(case_id, f"{condition_name}: {score.reason}")
             continue
+        _check_numbers(scorer.identity, score, f"case {case_id!r}, {condition_name}")
         result[0].append(_row(case_id, condition_name, candidate, score))
         result[1].update(score.adaptations)
-    return [results[case.case_id] for case in cases]
+    return [_comparable(case.case_id, results[case.case_id]) for case in cases]
 
 
 def _with_remedy(harness: Harness, condition: Condition) -> Harness:
     if condition.remedy is None:
         return harness
     name = f"{harness_name(harness)}+{condition.remedy.name}"
+    if isinstance(harness, RemediedHarness):
+        # Its own remedies look at the failed step first, as they do when `remedied` joins them.
+        return RemediedHarness(name, harness.base, (*harness.remedies, condition.remedy))
     return RemediedHarness(name, harness, (condition.remedy,))
+
+
+def _check_numbers(model: ModelIdentity, score: Score, place: str) -> None:
+    logprobs = score.token_logprobs
+    if not logprobs or not len(logprobs) == len(score.token_spans) == len(score.argmax):
+        raise ScoringError(
+            f"{place}: {model.name} gave {len(logprobs)} log-probabilities, {len(score.argmax)} "
+            f"argmax matches and {len(score.token_spans)} spans for {score.text!r}; there must be "
+            "one of each a token"
+        )
+    impossible = [logprob for logprob in logprobs if not -math.inf < logprob <= 0]
+    if impossible:
+        raise ScoringError(
+            f"{place}: {model.name} gave the impossible log-probability {impossible[0]} for a "
+            f"token of {score.text!r}; nothing was recorded"
+        )
+
+
+def _comparable(case_id: str, result: _CaseRows | Skip) -> _CaseRows | Skip:
+    """`result`, or a skip where a candidate's text or tokens depend on the condition."""
+    if isinstance(result, Skip):
+        return result
+    first: dict[str, Row] = {}
+    for row in result[0]:
+        known = first.setdefault(row.candidate, row)
+        if (row.text, row.token_spans) != (known.text, known.token_spans):
+            return Skip(
+                case_id,
+                f"the candidate {row.candidate!r} is not written alike in {known.condition!r} and "
+                f"{row.condition!r}, so its log-probabilities can't be compared",
+            )
+    return result
 
 
 def _row(case_id: str, condition: str, candidate: str, score: Score) -> Row:
@@ -414,7 +465,8 @@ def gain_difference(remedy: Measurement, verbatim: Measurement) -> Estimate:
     """Mean of remedy's gain per token minus verbatim's, over the cases that both measured.
 
     Raises:
-        UsageError: when they share no case, or come from different models.
+        UsageError: when they share no case, come from different models, or have different cases
+            under one id.
     """
     left, right, bootstrap = _paired(remedy, verbatim)
     return bootstrap.mean(left - right)
@@ -427,8 +479,9 @@ def inversion_removed(remedy: Measurement, verbatim: Measurement) -> Estimate:
     all of it, 0 none, and over 1 means that the failed action became less likely than before.
 
     Raises:
-        UsageError: when they share no case, come from different models, or when verbatim's mean
-            gain is not negative, so that there is no inversion to remove.
+        UsageError: when they share no case, come from different models, have different cases
+            under one id, or when verbatim's mean gain is not negative, so that there is no
+            inversion to remove.
     """
     left, right, bootstrap = _paired(remedy, verbatim)
     if not right.mean() < 0:
@@ -455,6 +508,13 @@ def _paired(
             f"{one.harness} and {other.harness} share no measured case; measure both on the same"
         )
     matching = [places[one.values.case_ids[i]] for i in common]
+    actions = {case.case_id: case.failed.action for case in other.cases}
+    for case in one.cases:
+        if actions.get(case.case_id, case.failed.action) != case.failed.action:
+            raise UsageError(
+                f"{one.harness} and {other.harness} were measured on different cases with the id "
+                f"{case.case_id!r}; measure both on the same"
+            )
     bootstrap = ClusterBootstrap.over([one.values.task_ids[i] for i in common])
     return (
         one.values.corrective_gain_per_token[common],

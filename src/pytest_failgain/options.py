@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-
-from pytest_failgain.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,23 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What an option takes: `fits` says it to a person, `ini` is pytest's name of its TOML type.
+
+    `parse` turns a text into the value, or raises ValueError, with a hint to end the message with.
+    """
+
+    parse: Callable[[str], Any]
+    fits: str
+    ini: Literal["string", "int", "bool"] = "string"
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
-    """One option; `parse` turns its text into its value or raises ValueError saying what fits."""
+    """One option, under its three names."""
 
     name: str
-    parse: Callable[[str], Any]
+    kind: Kind
     metavar: str
     help: str
 
@@ -62,35 +72,36 @@ class Option:
 
 def _text(value: str) -> str:
     if not value.strip():
-        raise ValueError("must not be empty")
+        raise ValueError
     return value.strip()
 
 
 def _count(value: str) -> int:
     if not value.strip().isdecimal() or int(value) < 1:
-        raise ValueError("must be a whole number of 1 or more")
+        raise ValueError
     return int(value)
 
 
 def _seed(value: str) -> int:
     if not value.strip().isdecimal():
-        raise ValueError("must be a whole number of 0 or more")
+        raise ValueError
     return int(value)
 
 
+_DTYPES = ("float32", "bfloat16", "float16")
+
+
 def _dtype(value: str) -> str:
-    known = ("float32", "bfloat16", "float16")
-    if value not in known:
-        near = get_close_matches(value, known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"must be one of {', '.join(known)}{hint}")
-    return value
+    if value.strip() not in _DTYPES:
+        near = get_close_matches(value, _DTYPES, n=1)
+        raise ValueError(f" (did you mean {near[0]}?)" if near else "")
+    return value.strip()
 
 
 def _folder(value: str) -> Path:
     path = Path(_text(value)).expanduser()
     if path.exists() and not path.is_dir():
-        raise ValueError("must be a folder, and there is a file of that name")
+        raise ValueError(", which is a file")
     return path
 
 
@@ -100,21 +111,28 @@ def _flag(value: str) -> bool:
     try:
         return words[value.strip().lower()]
     except KeyError:
-        raise ValueError("must be true or false") from None
+        raise ValueError from None
 
+
+TEXT = Kind(_text, "must be a non-empty text")
+COUNT = Kind(_count, "must be a whole number of 1 or more", "int")
+SEED = Kind(_seed, "must be a whole number of 0 or more", "int")
+DTYPE = Kind(_dtype, f"must be one of {', '.join(_DTYPES)}")
+FOLDER = Kind(_folder, "must be a folder")
+FLAG = Kind(_flag, "must be true or false", "bool")
 
 OPTIONS = (
-    Option("model", _text, "NAME", "model name, hub id, folder or .gguf file to measure with"),
-    Option("revision", _text, "REV", "revision of a hub model: a branch, tag or commit"),
-    Option("dtype", _dtype, "DTYPE", "float32 (default), bfloat16 or float16"),
-    Option("device", _text, "DEVICE", "torch device, such as cpu (default) or cuda:0"),
-    Option("threads", _count, "N", "threads for the model (default: the usable cores)"),
-    Option("cases", _count, "N", "cases an environment gives, in place of a test's own number"),
-    Option("seed", _seed, "N", "seed of the environments' cases (default: 0)"),
-    Option("cache_dir", _folder, "DIR", "folder for fetched and converted models"),
-    Option("offline", _flag, "", "use no network, even to fetch a model"),
-    Option("require_model", _flag, "", "fail, rather than skip, tests that have no model"),
-    Option("fold_system", _flag, "", "put the system prompt into the first user turn if need be"),
+    Option("model", TEXT, "NAME", "model name, hub id, folder or .gguf file to measure with"),
+    Option("revision", TEXT, "REV", "revision of a hub model: a branch, tag or commit"),
+    Option("dtype", DTYPE, "DTYPE", "float32 (default), bfloat16 or float16"),
+    Option("device", TEXT, "DEVICE", "torch device, such as cpu (default) or cuda:0"),
+    Option("threads", COUNT, "N", "threads for the model (default: the usable cores)"),
+    Option("cases", COUNT, "N", "cases an environment gives, in place of a test's own number"),
+    Option("seed", SEED, "N", "seed of the environments' cases (default: 0)"),
+    Option("cache_dir", FOLDER, "DIR", "folder for fetched and converted models"),
+    Option("offline", FLAG, "", "use no network, even to fetch a model"),
+    Option("require_model", FLAG, "", "fail, rather than skip, tests that have no model"),
+    Option("fold_system", FLAG, "", "put the system prompt into the first user turn if need be"),
 )
 
 
@@ -123,7 +141,7 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("failgain", "failgain: how an agent records failed tool calls")
     for option in OPTIONS:
         help_text = f"{option.help} [env {option.variable}, ini {option.ini}]"
-        if option.parse is _flag:
+        if option.kind is FLAG:
             group.addoption(
                 option.flag,
                 dest=option.ini,
@@ -136,42 +154,53 @@ def add_options(parser: pytest.Parser) -> None:
             group.addoption(
                 option.flag, dest=option.ini, metavar=option.metavar, default=None, help=help_text
             )
-        # `None` for the type lets a TOML true or 8 through, as well as the text of an ini file.
-        kind: Any = "bool" if option.parse is _flag else "string"
-        parser.addini(option.ini, option.help, type=kind, default=None)
+        parser.addini(option.ini, option.help, type=option.kind.ini, default=None)
 
 
 def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> Settings:
     """The settings of this run.
 
     Raises:
-        UsageError: when a value does not fit; the message names the option, where the value came
-            from, and what fits.
+        pytest.UsageError: when a value does not fit; the message names the option, where the value
+            came from, and what fits.
     """
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for option in OPTIONS:
-        for text, source in _given(option, config, environ):
-            if text is None:
-                continue
-            try:
-                values[option.name] = option.parse(text)
-            except ValueError as error:
-                raise UsageError(f"{source}: {error}, not {text!r}") from None
-            sources[option.name] = source
-            break
+        given = _given(option, config, environ)
+        if given is None:
+            continue
+        text, source = given
+        try:
+            values[option.name] = option.kind.parse(text)
+        except ValueError as hint:
+            raise pytest.UsageError(f"{source}: {option.kind.fits}, not {text!r}{hint}") from None
+        sources[option.name] = source
     assert values.keys() <= {field.name for field in fields(Settings)}
     return Settings(**values, sources=sources)
 
 
 def _given(
     option: Option, config: pytest.Config, environ: Mapping[str, str]
-) -> tuple[tuple[str | None, str], ...]:
-    ini = config.getini(option.ini)
-    if isinstance(ini, bool):
-        ini = "true" if ini else "false"
-    return (
-        (config.getoption(option.ini), option.flag),
-        (environ.get(option.variable), option.variable),
-        (ini or None, f"{option.ini} in {config.inipath.name if config.inipath else 'ini'}"),
-    )
+) -> tuple[str, str] | None:
+    """The text of the option's value and where it came from, or None if nothing gives it."""
+    text = config.getoption(option.ini)
+    if text is not None:
+        return text, option.flag
+    if option.variable in environ:
+        return environ[option.variable], option.variable
+    overrides: list[str] = config.getoption("override_ini") or []
+    overridden = any(entry.partition("=")[0] == option.ini for entry in overrides)
+    file = config.inipath
+    source = f"-o {option.ini}" if file is None or overridden else f"{option.ini} in {file.name}"
+    try:
+        value = config.getini(option.ini)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        # It is not of the option's type in a TOML file. Only from pytest 9.2 is that a usage error.
+        raise pytest.UsageError(f"{source}: {option.kind.fits} ({error})") from None
+    if value is None:
+        return None
+    if option.kind is FOLDER and value and file is not None:
+        # As pytest's own paths: relative to the file, wherever the run was started.
+        value = file.parent / Path(value.strip()).expanduser()
+    return str(value), source

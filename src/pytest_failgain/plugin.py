@@ -55,11 +55,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    if call.excinfo is not None and not item.config.getoption("fulltrace", False):
-        from pytest_failgain.tracebacks import shorten
+    if call.excinfo is None or item.config.getoption("fulltrace", False):
+        return (yield)
+    from pytest_failgain.tracebacks import report_briefly
 
-        shorten(call.excinfo)
-    return (yield)
+    return (yield from report_briefly(call.excinfo))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 Span = tuple[int, int]
@@ -15,56 +16,66 @@ Span = tuple[int, int]
 _PYTHON_CALL = re.compile(r"\s*(?P<name>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)\s*\Z", re.DOTALL)
 _JSON_ARGUMENTS = re.compile(r'"(?:arguments|parameters|args)"\s*:\s*')
 _JSON_NAME = re.compile(r'"(?:name|function)"\s*:\s*(?P<name>"(?:[^"\\]|\\.)*")')
+_CLOSING_TAG = re.compile(r"\s*(?:</[\w.-]+>|<\|[\w/.-]+\|>|```)\s*\Z")
+# Models write line breaks into strings as they are; that does not end the arguments.
+_LENIENT = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSpans:
-    """Character ranges in an action's text.
+    """Character ranges in an action's text, one a call where it makes several.
 
     `arguments` is the whole text where no call was recognised, as in a program; then nothing is
     wrapping.
     """
 
-    arguments: Span
-    name: Span | None
+    arguments: tuple[Span, ...]
+    names: tuple[Span, ...]
     recognised: bool
 
     def in_arguments(self, token: Span) -> bool:
-        return _overlap(token, self.arguments)
+        return any(_overlap(token, span) for span in self.arguments)
 
     def in_wrapper(self, token: Span) -> bool:
-        """Whether the token is neither of the name nor of the arguments."""
-        named = self.name is not None and _overlap(token, self.name)
+        """Whether the token is neither of a name nor of arguments."""
+        named = any(_overlap(token, span) for span in self.names)
         return self.recognised and not named and not self.in_arguments(token)
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(token: Span, part: Span) -> bool:
+    # A token may be empty, where a tokenizer gives no characters to white space.
+    return part[0] < part[1] and token[0] < part[1] and part[0] < token[1]
 
 
 def action_spans(text: str) -> ActionSpans:
-    """The spans of `text`, which is a Python call, a JSON call in any wrapping, or anything else.
+    """The spans of `text`, which is a Python call, JSON calls in any wrapping, or anything else.
 
     A call without arguments has an empty argument span, which no token is in.
     """
     python = _PYTHON_CALL.match(text)
     if python:
-        return ActionSpans(python.span("arguments"), python.span("name"), recognised=True)
-    key = _JSON_ARGUMENTS.search(text)
-    if key:
-        name = _JSON_NAME.search(text)
-        return ActionSpans(
-            (key.end(), _json_value_end(text, key.end())),
-            name.span("name") if name else None,
-            recognised=True,
-        )
-    return ActionSpans((0, len(text)), None, recognised=False)
+        return ActionSpans((python.span("arguments"),), (python.span("name"),), recognised=True)
+    arguments = tuple(_json_arguments(text))
+    if arguments:
+        names = (match.span("name") for match in _JSON_NAME.finditer(text))
+        # An argument may be called "name", too.
+        outside = (name for name in names if not any(_overlap(name, part) for part in arguments))
+        return ActionSpans(arguments, tuple(outside), recognised=True)
+    return ActionSpans(((0, len(text)),), (), recognised=False)
+
+
+def _json_arguments(text: str) -> Iterator[Span]:
+    end = 0
+    while key := _JSON_ARGUMENTS.search(text, end):
+        end = _json_value_end(text, key.end())
+        yield key.end(), end
 
 
 def _json_value_end(text: str, start: int) -> int:
     try:
-        _, end = json.JSONDecoder().raw_decode(text, start)
-    except ValueError:
-        # Cut short or badly written: all that follows is what the model wrote as arguments.
-        return len(text)
+        _, end = _LENIENT.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        # Cut short or badly written: what follows is what the model wrote as arguments.
+        closing = _CLOSING_TAG.search(text, start)
+        return closing.start() if closing else len(text)
     return end

@@ -44,6 +44,7 @@ class ClusterBootstrap:
 
     members: NDArray[np.int64]
     weights: NDArray[np.float64]
+    seed: int
 
     @classmethod
     def over(
@@ -54,10 +55,10 @@ class ClusterBootstrap:
         members = np.array([numbers[cluster] for cluster in clusters], dtype=np.int64)
         count = len(numbers)
         if count == 0:
-            return cls(members, np.empty((draws, 0)))
+            return cls(members, np.empty((draws, 0)), seed)
         rng = np.random.default_rng(seed)
         weights = rng.multinomial(count, np.full(count, 1 / count), size=draws)
-        return cls(members, weights.astype(np.float64))
+        return cls(members, weights.astype(np.float64), seed)
 
     def mean(self, values: ArrayLike) -> Estimate:
         """Mean of `values`, shape (cases,). NaN marks a case without a value; it is left out."""
@@ -67,7 +68,8 @@ class ClusterBootstrap:
     def ratio(self, numerators: ArrayLike, denominators: ArrayLike) -> Estimate:
         """Sum of `numerators` over sum of `denominators`, over the cases where both are finite.
 
-        With equal counts that is the ratio of the two means.
+        With equal counts that is the ratio of the two means. Where a draw's denominator has another
+        sign than the whole's, or is 0, the ratio has no interval: its bounds are NaN.
         """
         top = np.asarray(numerators, dtype=np.float64)
         bottom = np.asarray(denominators, dtype=np.float64)
@@ -75,15 +77,22 @@ class ClusterBootstrap:
         n = int(known.sum())
         if n == 0:
             return Estimate(math.nan, math.nan, math.nan, 0)
+        if len(np.unique(self.members[known])) < self.weights.shape[1]:
+            # Clusters without any value are not drawn: they would only leave draws smaller.
+            drawn = ClusterBootstrap.over(
+                self.members[known].tolist(), len(self.weights), self.seed
+            )
+            return drawn.ratio(top[known], bottom[known])
         tops = self._by_cluster(np.where(known, top, 0.0))
         bottoms = self._by_cluster(np.where(known, bottom, 0.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            point = float(np.divide(tops.sum(), bottoms.sum()))
-            draws = (self.weights @ tops) / (self.weights @ bottoms)
-        draws = draws[np.isfinite(draws)]
-        if not draws.size:
+        whole = bottoms.sum()
+        if whole == 0:
+            return Estimate(math.nan, math.nan, math.nan, n)
+        point = float(tops.sum() / whole)
+        drawn_bottoms = self.weights @ bottoms
+        if (drawn_bottoms * whole <= 0).any():
             return Estimate(point, math.nan, math.nan, n)
-        low, high = np.quantile(draws, _QUANTILES)
+        low, high = np.quantile((self.weights @ tops) / drawn_bottoms, _QUANTILES)
         return Estimate(point, float(low), float(high), n)
 
     def _by_cluster(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

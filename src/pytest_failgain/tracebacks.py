@@ -2,26 +2,85 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
+from collections.abc import Generator, Sequence
+from types import TracebackType
 
 import pytest
 
 from pytest_failgain.errors import FailgainError, HarnessError
 
-_PACKAGE = Path(__file__).parent
+_OURS = "pytest_failgain"
+_PYTEST = ("_pytest", "pytest", "pluggy")
 
 
-def shorten(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Hide this package's frames of a `FailgainError`, and what lies behind its message.
+def report_briefly(
+    excinfo: pytest.ExceptionInfo[BaseException],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Around the making of a report: a `FailgainError` loses our frames, and what lies behind it.
 
+    Where no line of the user's met it, as in a fixture of ours, its message is all that is shown.
     A harness's own exception stays visible: it is the user's code that has to be mended.
     """
     error = excinfo.value
     if not isinstance(error, FailgainError):
-        return
-    excinfo.traceback = excinfo.traceback.filter(
-        lambda entry: _PACKAGE not in Path(entry.path).parents
-    )
-    if not isinstance(error, HarnessError):
+        return (yield)
+    cause = error.__cause__
+    behind = _from_harness(cause) if isinstance(error, HarnessError) else None
+    if cause is None or behind is None:
         error.__cause__ = None
         error.__suppress_context__ = True
+    else:
+        cause.__traceback__ = behind
+    met = _to_users_line(error.__traceback__)
+    if met is not None:
+        # The entries are linked behind pytest's view of them, so filtering that view is not enough.
+        linked = pytest.ExceptionInfo.from_exc_info((type(error), error, met))
+        excinfo.traceback = linked.traceback
+    report = yield
+    if met is None and report.failed:
+        report.longrepr = excinfo.getrepr(style="value", chain=False)
+    return report
+
+
+def _to_users_line(first: TracebackType | None) -> TracebackType | None:
+    """The entries down to the last of the user's, without ours; None where pytest called us."""
+    entries = _entries(first)
+    while entries and not _is_users(entries[-1]):
+        if _package(entries.pop()) in _PYTEST:
+            return None
+    return _linked([entry for entry in entries if _package(entry) != _OURS])
+
+
+def _from_harness(cause: BaseException | None) -> TracebackType | None:
+    """The entries of a harness's exception from its own code on."""
+    first = cause.__traceback__ if cause is not None else None
+    while first is not None and _package(first) == _OURS:
+        first = first.tb_next
+    return first
+
+
+def _is_users(entry: TracebackType) -> bool:
+    package = _package(entry)
+    return package != _OURS and package not in _PYTEST and package not in sys.stdlib_module_names
+
+
+def _package(entry: TracebackType) -> str:
+    # Not by file name: methods that a dataclass generates have none.
+    name: str = entry.tb_frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def _entries(first: TracebackType | None) -> list[TracebackType]:
+    entries = []
+    while first is not None:
+        entries.append(first)
+        first = first.tb_next
+    return entries
+
+
+def _linked(entries: Sequence[TracebackType]) -> TracebackType | None:
+    first = None
+    for entry in reversed(entries):
+        first = TracebackType(first, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,11 @@ from pytest_failgain.measurement import Measurement, gain_difference, inversion_
 from pytest_failgain.statistics import Estimate
 
 REFERENCE = "verbatim"
+# Reasons name lengths, so every skipped case may have its own.
+_REASONS_SHOWN = 5
+
+# What scoring the same pair among other pairs can change in its sum.
+_ROUNDING_NATS = 1e-3
 
 _HEADINGS = (
     "harness",
@@ -31,15 +37,19 @@ _HEADINGS = (
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One measurement as the cells of a table, in the order of the headings."""
+    """One measurement as the cells of a table, in the order of the headings.
+
+    `verdict` is "harmful" where the interval of the gain is below zero, "unknown" where nothing was
+    measured, else "fine".
+    """
 
     cells: tuple[str, ...]
-    harmful: bool
+    verdict: str
 
 
 def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Measurement]) -> None:
     """Write a section with one table for each environment, model and set of cases."""
-    reporter.section("failgain", sep="=", bold=True)
+    reporter.write_sep("=", "failgain", bold=True)
     for group in _groups(measurements):
         reporter.write_line(_heading(group[0]), bold=True)
         rows = [_row(measurement, group) for measurement in group]
@@ -50,7 +60,7 @@ def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Meas
         reporter.write_line(_aligned([_HEADINGS[i] for i in shown], widths))
         for row in rows:
             line = _aligned([row.cells[i] for i in shown], widths)
-            reporter.write_line(line, red=row.harmful, green=not row.harmful)
+            reporter.write_line(line, red=row.verdict == "harmful", green=row.verdict == "fine")
         for measurement in group:
             _write_notes(reporter, measurement)
     reporter.write_line(_LEGEND)
@@ -66,21 +76,43 @@ _LEGEND = (
 
 def _groups(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
     """Measurements of the same cases with the same model together, repeats left out."""
-    groups: dict[object, dict[object, Measurement]] = {}
+    groups: list[list[Measurement]] = []
     for measurement in measurements:
-        same = (measurement.environment, measurement.model, measurement.cases)
-        identity = (measurement.harness, measurement.rows)
-        key = next((key for key in groups if key == same), same)
-        groups.setdefault(key, {}).setdefault(identity, measurement)
-    return [list(group.values()) for group in groups.values()]
+        group = next((group for group in groups if _same_cases(group[0], measurement)), None)
+        if group is None:
+            groups.append([measurement])
+        elif not any(_same_figures(known, measurement) for known in group):
+            group.append(measurement)
+    return groups
+
+
+def _same_cases(one: Measurement, other: Measurement) -> bool:
+    return (
+        one.environment == other.environment
+        and one.model == other.model
+        and one.cases == other.cases
+    )
+
+
+def _same_figures(one: Measurement, other: Measurement) -> bool:
+    """Whether one repeats the other: two workers' sums can differ in the last digits."""
+    return (
+        one.harness == other.harness
+        and one.by_key.keys() == other.by_key.keys()
+        and all(
+            row.context_tokens == other.by_key[key].context_tokens
+            and math.isclose(row.logprob, other.by_key[key].logprob, abs_tol=_ROUNDING_NATS)
+            for key, row in one.by_key.items()
+        )
+    )
 
 
 def _heading(measurement: Measurement) -> str:
     model = measurement.model
-    n, tasks = len(measurement.values.case_ids), len(set(measurement.values.task_ids))
+    n, tasks = len(measurement.cases), len({case.task_id for case in measurement.cases})
     return (
-        f"{measurement.environment}: {n} cases of {tasks} tasks, {model.name} "
-        f"({model.source}, {model.dtype})"
+        f"{measurement.environment}: {n} case{'s' * (n != 1)} of {tasks} task{'s' * (tasks != 1)}, "
+        f"{model.name} ({model.source}, {model.dtype})"
     )
 
 
@@ -101,7 +133,9 @@ def _row(measurement: Measurement, group: Sequence[Measurement]) -> SummaryRow:
         "-" if removed is None else _percents(removed),
         "-" if difference is None else _signed(difference),
     )
-    return SummaryRow(cells, harmful=gain.high < 0)
+    if not gain.n:
+        return SummaryRow(cells, "unknown")
+    return SummaryRow(cells, "harmful" if gain.high < 0 else "fine")
 
 
 def _compared(
@@ -142,11 +176,20 @@ def _write_notes(reporter: pytest.TerminalReporter, measurement: Measurement) ->
     n = len(measurement.cases)
     for adaptation, count in measurement.adaptations:
         reporter.write_line(f"{name}: adapted in {count} of {n} cases: {adaptation}", yellow=True)
-    reasons: dict[str, int] = {}
-    for skip in measurement.skips:
-        reasons[skip.reason] = reasons.get(skip.reason, 0) + 1
-    for reason, count in reasons.items():
+    for condition, count in measurement.left_out:
+        reporter.write_line(
+            f"{name}: condition {condition!r} left out in {count} of {n} cases, which lack what it "
+            "needs",
+            yellow=True,
+        )
+    reasons = Counter(skip.reason for skip in measurement.skips)
+    for reason, count in reasons.most_common(_REASONS_SHOWN):
         reporter.write_line(f"{name}: skipped {count} of {n} cases: {reason}", yellow=True)
+    further = sum(count for _, count in reasons.most_common()[_REASONS_SHOWN:])
+    if further:
+        reporter.write_line(
+            f"{name}: skipped {further} of {n} cases for other reasons", yellow=True
+        )
 
 
 def _signed(estimate: Estimate) -> str:
@@ -164,6 +207,8 @@ def _percent(share: float) -> str:
 
 
 def _percents(estimate: Estimate) -> str:
+    if not math.isfinite(estimate.low):
+        return f"{estimate.value:.0%} [unknown]"
     return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
 
 

@@ -43,7 +43,9 @@ class ScoreCache:
 
     def put(self, context: Tokens, action: Tokens, scores: TokenScores) -> None:
         """Keep the scores of the pair; the longest unused entry makes room."""
-        self._entries[pair_key(context, action)] = scores
+        key = pair_key(context, action)
+        self._entries[key] = scores
+        self._entries.move_to_end(key)
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 

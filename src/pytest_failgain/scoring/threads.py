@@ -22,11 +22,12 @@ def _container_quota(path: Path) -> float | None:
     try:
         quota, period = path.read_text().split()
         return int(quota) / int(period)
-    except (OSError, ValueError):
+    except (OSError, ValueError, ZeroDivisionError):
         return None
 
 
 def thread_count(environ: Mapping[str, str] = os.environ) -> int:
     """Threads for one model: the usable cores, shared evenly between xdist's workers."""
-    workers = environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
-    return max(1, usable_cores() // (int(workers) if workers.isdigit() and workers != "0" else 1))
+    given = environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    workers = int(given) if given.isdecimal() else 1
+    return max(1, usable_cores() // max(1, workers))

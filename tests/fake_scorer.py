@@ -1,0 +1,223 @@
+"""A scorer without a model: its log-probabilities are a function of prompt and action."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
+from pytest_failgain.harnesses import VERBATIM, Harness
+from pytest_failgain.measurement import Measurement, Row, measure
+from pytest_failgain.prompt import Prompt
+from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
+from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
+
+IDENTITY = ModelIdentity("fake", "a hash", None, "fake", "float32", "cpu")
+
+ERROR = "ValueError: no"
+NEUTRAL = "Noted."
+SUCCESS = "Done."
+
+Logprobs = Callable[[Prompt, Action], Sequence[float]]
+
+
+def prompt_text(prompt: Prompt) -> str:
+    """All that the model would read."""
+    if prompt.text is not None:
+        return prompt.text
+    offered = "".join(f"{tool}\n" for tool in prompt.tools)
+    return offered + "\n".join(str(dict(message)) for message in prompt.messages or ())
+
+
+def written(action: Action) -> str:
+    """The action as text, structured calls in the way of most chat templates."""
+    calls = (
+        f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n</tool_call>'
+        for call in action.calls
+    )
+    return "".join([action.text, *calls])
+
+
+def spans_of_tokens(text: str) -> tuple[tuple[int, int], ...]:
+    """A token is a word, a run of white space, or one character of anything else."""
+    return tuple(match.span() for match in re.finditer(r"\w+|\s+|.", text, re.DOTALL))
+
+
+def hashed(prompt: Prompt, action: Action) -> list[float]:
+    """Numbers between -8 and 0 that depend on all that stands before the token, and on it."""
+    text = written(action)
+    ends = [end for _, end in spans_of_tokens(text)]
+    # Lengths of both parts, so that the boundary between prompt and action counts too.
+    heads = [f"{len(prompt_text(prompt))}\0{prompt_text(prompt)}{text[:end]}" for end in ends]
+    digests = [blake2b(head.encode(), digest_size=4).digest() for head in heads]
+    return [-8 * int.from_bytes(digest, "big") / 2**32 for digest in digests]
+
+
+def situation(prompt: Prompt) -> str:
+    """The condition that `prompt` is of, where harness and case are this file's."""
+    last = prompt_text(prompt).splitlines()[-1]
+    answers = {ERROR: "failed", NEUTRAL: "neutral", SUCCESS: "succeeded", "[Attempt": "described"}
+    return next((name for answer, name in answers.items() if answer in last), "before")
+
+
+def by_situation(logprobs: Mapping[str, Sequence[float]], text: str) -> Logprobs:
+    """The given log-probabilities of the action `text` by condition; -1 a token for all else."""
+
+    def answer(prompt: Prompt, action: Action) -> Sequence[float]:
+        given = logprobs.get(situation(prompt)) if action.text == text else None
+        return [-1.0] * len(spans_of_tokens(action.text)) if given is None else given
+
+    return answer
+
+
+@dataclass
+class FakeScorer:
+    """Answers with `logprobs`, except where `refusal` gives a reason not to.
+
+    A token counts as the model's first choice when its probability is over a half. `batches` notes
+    how many pairs each call of `score` had.
+    """
+
+    logprobs: Logprobs = hashed
+    refusal: Callable[[Prompt, Action], str | None] = lambda prompt, action: None
+    adaptations: Callable[[Prompt], tuple[str, ...]] = lambda prompt: ()
+    write: Callable[[Prompt, Action], str] = lambda prompt, action: written(action)
+    identity: ModelIdentity = IDENTITY
+    batches: list[int] = field(default_factory=list)
+
+    def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
+        self.batches.append(len(pairs))
+        return [self._score(pair.prompt, pair.action) for pair in pairs]
+
+    def _score(self, prompt: Prompt, action: Action) -> Score | Refusal:
+        reason = self.refusal(prompt, action)
+        if reason is not None:
+            return Refusal(reason)
+        text = self.write(prompt, action)
+        logprobs = tuple(self.logprobs(prompt, Action(text)))
+        return Score(
+            text=text,
+            token_logprobs=logprobs,
+            argmax=tuple(logprob > math.log(0.5) for logprob in logprobs),
+            token_spans=spans_of_tokens(text),
+            context_tokens=len(spans_of_tokens(prompt_text(prompt))),
+            adaptations=self.adaptations(prompt),
+        )
+
+
+def failure_case(
+    case_id: str = "a",
+    action: Action | str = "send(to='Ann')",
+    *,
+    task_id: str | None = None,
+    correct: str | None = "send(to='ann@corp.example')",
+    distractors: Sequence[str] = (),
+    success: str | None = SUCCESS,
+    environment: str = "",
+) -> FailureCase:
+    """A case whose answers are those that `situation` knows; each its own task unless given."""
+    return FailureCase(
+        case_id=case_id,
+        task_id=case_id if task_id is None else task_id,
+        trajectory=Trajectory(system="You call tools.", goal=f"Do {case_id}."),
+        failed=Step(Action.of(action), ERROR, failed=True),
+        correct=None if correct is None else Action(correct),
+        distractors=tuple(map(Action, distractors)),
+        observations=Observations(neutral=NEUTRAL, success=success),
+        environment=environment,
+    )
+
+
+def measured_by(
+    logprobs: Mapping[str, Sequence[float]],
+    action: str = "send(to='Ann')",
+    *,
+    cases: int = 1,
+    harness: Harness = VERBATIM,
+    conditions: Sequence[Condition] = DEFAULT_CONDITIONS,
+) -> Measurement:
+    """A measurement in which the failed action has the given log-probabilities by condition."""
+    return measure(
+        FakeScorer(by_situation(logprobs, action)),
+        harness,
+        [failure_case(f"case{i}", action) for i in range(cases)],
+        conditions=conditions,
+    )
+
+
+def measured(
+    gains: Mapping[str, float],
+    *,
+    harness: str = "verbatim",
+    tasks: Mapping[str, str] | None = None,
+    repeat: Mapping[str, float] | None = None,
+    greedy: Sequence[str] = (),
+    model: ModelIdentity = IDENTITY,
+    by_construction: str | None = None,
+) -> Measurement:
+    """A measurement with these gains, in nats per token, by case id.
+
+    The gain is spread evenly over the tokens; three quarters of it are surface. `repeat` gives the
+    repeat probability after the record, without which there is no other candidate, and `greedy`
+    the cases that greedy decoding repeats after it.
+    """
+    cases = [
+        failure_case(
+            case_id,
+            f"send(to='{case_id}')",
+            task_id=(tasks or {}).get(case_id),
+            correct="send(to='Ann')" if repeat and case_id in repeat else None,
+        )
+        for case_id in gains
+    ]
+    rows: list[Row] = []
+    for case in cases:
+        gain = gains[case.case_id]
+        levels = {"before": -4.0, "failed": -4.0 - gain, "neutral": -4.0 - 0.75 * gain}
+        for condition, level in levels.items():
+            repeats = condition == "failed" and case.case_id in greedy
+            failed = _row(case, condition, "failed", level, repeats)
+            rows.append(failed)
+            if case.correct is not None:
+                share = (repeat or {})[case.case_id] if condition == "failed" else 0.5
+                # The correct action has what the failed one leaves of one.
+                logprob = failed.logprob + math.log((1 - share) / share)
+                rows.append(_row(case, condition, "correct", logprob, False, in_all=True))
+    return Measurement(
+        harness=harness,
+        environment="own cases",
+        model=model,
+        cases=tuple(cases),
+        rows=tuple(rows),
+        by_construction=by_construction,
+    )
+
+
+def _row(
+    case: FailureCase,
+    condition: str,
+    candidate: str,
+    logprob: float,
+    greedy: bool,
+    *,
+    in_all: bool = False,
+) -> Row:
+    """A row with `logprob` nats a token, or in all."""
+    text = str(case.candidates()[candidate])
+    spans = spans_of_tokens(text)
+    each = logprob / len(spans) if in_all else logprob
+    return Row(
+        case_id=case.case_id,
+        condition=condition,
+        candidate=candidate,
+        logprob=logprob if in_all else logprob * len(spans),
+        n_tokens=len(spans),
+        context_tokens={"before": 10, "failed": 25, "neutral": 22}[condition],
+        greedy=greedy,
+        text=text,
+        token_logprobs=(each,) * len(spans),
+        token_spans=spans,
+    )
