@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from statistics import quantiles
 
 
@@ -11,36 +12,44 @@ class NotRunError(Exception):
     """Something can't be measured here; the message says why."""
 
 
+class Verdict(Enum):
+    MET = "met"
+    NOT_MET = "not met"
+    NOT_RUN = "not run"
+    # Shown beside the others; nothing is promised.
+    NONE = "-"
+
+    @staticmethod
+    def of(met: bool) -> Verdict:
+        return Verdict.MET if met else Verdict.NOT_MET
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row of the verdict.
+    """One row of the outcome.
 
-    `met` is None for a figure that was not measured: `measured` then says why. `optional` marks one
-    that is not expected to be.
+    For a figure that was not measured, `measured` says why. `optional` marks one that is not
+    expected to be.
     """
 
     what: str
     wanted: str
     measured: str
-    met: bool | None
+    verdict: Verdict
     optional: bool = False
-
-    @property
-    def verdict(self) -> str:
-        return {True: "met", False: "not met", None: "not run"}[self.met]
 
     @property
     def missing(self) -> bool:
         """Whether it ought to have been measured and was not."""
-        return self.met is None and not self.optional
+        return self.verdict is Verdict.NOT_RUN and not self.optional
 
 
 def not_run(what: str, wanted: str, reason: str, *, optional: bool = False) -> Figure:
-    return Figure(what, wanted, reason, None, optional)
+    return Figure(what, wanted, reason, Verdict.NOT_RUN, optional)
 
 
 def verdict_table(figures: Sequence[Figure]) -> str:
-    rows = [(figure.what, figure.wanted, figure.measured, figure.verdict) for figure in figures]
+    rows = [(one.what, one.wanted, one.measured, one.verdict.value) for one in figures]
     return table(("figure", "wanted", "measured", "verdict"), rows)
 
 

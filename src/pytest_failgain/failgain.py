@@ -19,7 +19,8 @@ class Failgain:
     """Measures harnesses with one model.
 
     `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
-    the first measurement needs it. `cases`, if given, is the number of cases that an environment
+    the first measurement needs it. With `keep_scores`, scores are kept in the cache folder and not
+    computed again. `cases`, if given, is the number of cases that an environment
     gives wherever a number is asked for.
 
         failgain = Failgain(model="smollm2-135m")
@@ -38,6 +39,7 @@ class Failgain:
         cache_dir: Path | None = None,
         offline: bool = False,
         fold_system: bool = False,
+        keep_scores: bool = True,
         cases: int | None = None,
         seed: int = 0,
         progress: Progress | None = None,
@@ -62,6 +64,7 @@ class Failgain:
                 cache_dir=cache_dir,
                 offline=offline,
                 fold_system=fold_system,
+                keep_scores=keep_scores,
                 progress=self._progress,
             )
 

@@ -38,7 +38,7 @@ def report_briefly(
         linked = pytest.ExceptionInfo.from_exc_info((type(error), error, met))
         excinfo.traceback = linked.traceback
     report = yield
-    if met is None and report.failed:
+    if met is None:
         report.longrepr = excinfo.getrepr(style="value", chain=False)
     return report
 

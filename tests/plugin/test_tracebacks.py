@@ -39,6 +39,28 @@ def test_error_in_a_fixture_of_ours_is_its_message_alone(project: pytest.Pyteste
     result.stdout.fnmatch_lines(["ERROR test_it.py::test_it - pytest_failgain.errors.ModelError*"])
 
 
+def test_error_in_a_fixture_of_ours_is_its_message_alone_beside_other_plugins(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(
+        other_plugin="""
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_fixture_setup():
+            return (yield)
+        """
+    )
+    project.syspathinsert()
+    source = "def test_it(failgain_model):\n    pass"
+    options = ["-p", "other_plugin", "--failgain-model=/no/such/model"]
+    result = failures(project, source, *options)
+    result.stdout.fnmatch_lines(
+        ["*_ ERROR at setup of test_it _*", NO_MODEL_THERE, "*= short test summary info =*"],
+        consecutive=True,
+    )
+
+
 @pytest.mark.parametrize("style", ["auto", "long", "short", "line", "native"])
 def test_error_in_a_test_ends_at_the_users_line(project: pytest.Pytester, style: str) -> None:
     result = failures(

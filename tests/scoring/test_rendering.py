@@ -156,6 +156,18 @@ def test_system_prompt_is_left_alone_where_there_is_a_role_for_it(template: str)
     assert folding.render(messages) == renderer(template).render(messages)
 
 
+def test_system_prompt_goes_into_a_user_turn_even_where_the_assistant_begins() -> None:
+    refusing = tiny.CHATML.replace(
+        "{% for message in messages %}",
+        "{% for message in messages %}{% if message['role'] == 'system' %}"
+        "{{ raise_exception('no system') }}{% endif %}",
+    )
+    rendered = renderer(refusing, fold_system=True).render(prompt(SYSTEM, SAID, USER))
+    assert rendered.text == (
+        turn("assistant", "Which day?") + turn("user", "You book rooms.\n\nBook room 1.") + ANSWER
+    )
+
+
 def test_system_prompt_alone_becomes_a_user_turn() -> None:
     rendered = renderer(tiny.NO_SYSTEM, fold_system=True).render(prompt(SYSTEM))
     assert "<start>user\nYou book rooms.<|im_end|>" in rendered.text
@@ -338,7 +350,11 @@ def test_call_is_what_stands_in_the_rendered_conversation(
 
 
 def test_call_whose_turn_ends_in_its_own_way_loses_the_end_of_turn_token() -> None:
-    template = tiny.TOOLS.replace("</tool_call>{% endfor %}", "</tool_call>{% endfor %} ")
+    template = tiny.TOOLS.replace(
+        "</tool_call>{% endfor %}<|im_end|>\n",
+        "</tool_call>{% endfor %}<|im_end|>{{ '' if message.tool_calls else '\n' }}",
+    )
+    assert template != tiny.TOOLS
     assert emitted(renderer(template), prompt(USER), CALL).text.endswith("\n</tool_call>")
 
 
