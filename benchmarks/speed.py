@@ -60,9 +60,10 @@ class Contestant:
     sums: dict[int, float] = field(default_factory=dict)
 
     def run(self, model: torch.nn.Module) -> None:
+        engine = self.engine.fresh()
         with _threads(self.threads), counted(model) as count:
             start = time.perf_counter()
-            sums = self.engine.sums(self.workload)
+            sums = engine.sums(self.workload)
             seconds = time.perf_counter() - start
         self.rates.append(len(self.workload) / seconds)
         self.tokens = count.tokens
@@ -80,11 +81,7 @@ def measure(
     """The figures of scoring speed. `show` is told about progress and is given the details."""
     workload = tokenised(office_pairs(effort.cases), scorer.renderer)
     model, everything = scorer.model, range(len(workload))
-
-    def fresh() -> LocalScorer:
-        return LocalScorer(model, scorer.tokenizer, scorer.identity)
-
-    ours = Contestant(OurScorer(fresh), workload, everything, threads)
+    ours = Contestant(OurScorer(scorer), workload, everything, threads)
     prefix = Contestant(PrefixCache(model), workload, everything, threads)
     contestants = [ours, prefix]
     alone = None

@@ -35,7 +35,7 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Llama of a few thousand weights and a byte tokenizer, as `save_pretrained` leaves.
 
     The office's prompts fit into its context. It has been loaded once, so that all of torch is
-    imported outside pytester's runs; see `project`.
+    imported before pytester takes note; see `_imported`.
     """
     import tiny_language_models as tiny
     from pytest_failgain.scoring.loading import load_scorer
@@ -49,12 +49,17 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """An empty project to run pytest in, which the settings of the run outside do not reach."""
-    # pytester forgets what a run inside it imports first, and numpy can't be imported twice.
+@pytest.fixture(scope="session")
+def _imported() -> None:
+    """pytester forgets what its tests import first, and numpy can't be imported twice."""
     import pytest_failgain.failgain  # noqa: F401
 
+
+@pytest.fixture
+def project(
+    _imported: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
+    """An empty project to run pytest in, which the settings of the run outside do not reach."""
     for name in [*os.environ]:
         if name.startswith(("FAILGAIN_", "PYTEST_XDIST_")) or name == "CI":
             monkeypatch.delenv(name)

@@ -63,18 +63,20 @@ def test_a_certain_gain_at_the_tolerance_passes_every_demand(demand: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("demand", "edge"),
+    ("demand", "edge", "part"),
     [
-        pytest.param(POINT, 0.25, id="the mean decides"),
-        pytest.param(SAFETY, 1.0, id="the lower bound decides"),
+        pytest.param(POINT, 0.25, "mean", id="the mean decides"),
+        pytest.param(SAFETY, 1.0, "lower bound", id="the lower bound decides"),
     ],
 )
-def test_a_demand_looks_at_its_own_part_of_the_interval(demand: str, edge: float) -> None:
+def test_a_demand_looks_at_its_own_part_of_the_interval(
+    demand: str, edge: float, part: str
+) -> None:
     assert_corrective_gain_nonnegative(MIXED, edge, demand=demand)
     first, *_ = message_of(assert_corrective_gain_nonnegative, MIXED, edge - 0.001, demand=demand)
     assert first == (
-        f"verbatim on own cases: corrective gain -0.250 [-1.000, +0.500] nats per token, allowed "
-        f"{-edge + 0.001:+.3f} ({demand}), n = 2"
+        f"verbatim on own cases: corrective gain -0.250 [-1.000, +0.500] nats per token, its "
+        f"{part} is under {-edge + 0.001:+.3f} (demand: {demand}), n = 2"
     )
 
 
@@ -84,15 +86,15 @@ def test_harm_is_evident_when_the_upper_bound_is_below_the_tolerance() -> None:
     assert_corrective_gain_nonnegative(both_bad, 0.5, demand=HARM)
     first, *_ = message_of(assert_corrective_gain_nonnegative, both_bad, 0.499, demand=HARM)
     assert first == (
-        "verbatim on own cases: corrective gain -0.750 [-1.000, -0.500] nats per token, allowed "
-        "-0.499 (no evidence of harm), n = 2"
+        "verbatim on own cases: corrective gain -0.750 [-1.000, -0.500] nats per token, its "
+        "upper bound is under -0.499 (demand: no evidence of harm), n = 2"
     )
 
 
 def test_by_default_any_evident_harm_fails() -> None:
     assert_corrective_gain_nonnegative(measured({"a": 0.0, "b": -1.0}))
     first, *_ = message_of(assert_corrective_gain_nonnegative, CERTAIN)
-    assert "allowed +0.000 (no evidence of harm)" in first
+    assert "its upper bound is under +0.000 (demand: no evidence of harm)" in first
 
 
 def test_a_gain_of_at_least() -> None:

@@ -249,9 +249,17 @@ class SdkMessage:
         (
             {"role": "assistant", "content": None, "tool_calls": [ToolCall("a", "{}")]},
             (
-                "messages[1]['tool_calls'][0] is a ToolCall (ToolCall(name='a', arguments='{}')), "
-                "which JSON can't hold; give dicts, lists and texts"
+                "messages[1]['tool_calls'][0] is a ToolCall (ToolCall(name='a', arguments='{}')) "
+                "without a function's name and arguments; give {'function': "
             ),
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "call00000"}]},
+            "messages[1]['tool_calls'][0] is a dict ({'id': 'call00000'}) without a function's",
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": {"id": "call00000"}},
+            "messages[1]['tool_calls'] is a dict ({'id': 'call00000'}); give a list",
         ),
         (
             {"role": "user", "content": "x", "cost": float("nan")},
@@ -279,11 +287,15 @@ def test_a_long_value_is_shortened_in_the_error() -> None:
     assert len(error_of(returning(["x" * 10_000]))) < 200
 
 
+CALL = {"id": "call00000", "function": {"name": "f", "arguments": "{}"}}
+
+
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "call00000"}]},
-        {"role": "assistant", "tool_calls": [{"id": "call00000"}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "assistant", "content": "Done.", "tool_calls": None},
         {"role": "user", "content": [{"type": "text", "text": "x"}]},
         {"role": "user", "content": []},
     ],

@@ -138,7 +138,7 @@ def test_every_figure_is_what_the_rows_give_by_hand(
         for name in ESTIMATES
         if name != "surface_share"
     }
-    inverted = means["corrective_gain"] < 0
+    inverted = summary["corrective_gain_ci"][1] < 0
     means["surface_share"] = means["surface"] / -means["corrective_gain"] if inverted else math.nan
     assert {name: summary[name] for name in ESTIMATES} == pytest.approx(means, nan_ok=True)
 

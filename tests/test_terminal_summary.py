@@ -88,7 +88,9 @@ def test_a_row_holds_every_figure_in_its_column() -> None:
 
 def test_columns_line_up() -> None:
     reporter = summary(VERBATIM_ROW, measured(HALVED, harness="a much longer name", repeat=SHARES))
-    table = [line for line in reporter.lines if re.match("harness|verbatim|a much", line)]
+    table = [
+        line for line in reporter.lines if re.match("(harness|verbatim|a much longer name) ", line)
+    ]
     columns = [[match.span() for match in re.finditer(r"\S+(?: \S+)*", line)] for line in table]
     for first, *figures in zip(*columns, strict=True):
         starts, ends = zip(first, *figures, strict=True)
@@ -96,21 +98,33 @@ def test_columns_line_up() -> None:
         assert len(set(starts)) == 1 if starts[0] == 0 else len(set(ends)) == 1
 
 
+def comparisons(reporter: Reporter) -> list[str]:
+    return [line for line in reporter.lines if ": gain " in line and " over " in line]
+
+
 def test_a_remedy_is_compared_with_verbatim() -> None:
     reporter = summary(measured(HALVED, harness="described", repeat=SHARES), VERBATIM_ROW)
-    described = row(reporter, "described")
-    assert described["removed [95%]"] == "50% [50%, 50%]"
-    assert described["gain over verbatim [95%]"].startswith("+0.219 [")
-    verbatim = row(reporter, "verbatim")
-    assert (verbatim["removed [95%]"], verbatim["gain over verbatim [95%]"]) == ("-", "-")
+    (line,) = comparisons(reporter)
+    assert line.startswith("described: gain +0.219 [")
+    assert line.endswith(" nats per token over verbatim, removes 50% [50%, 50%] of its inversion")
+
+
+def test_a_harness_with_a_remedy_is_compared_with_the_harness_itself() -> None:
+    mine = measured(GAINS, harness="mine", repeat=SHARES)
+    reporter = summary(
+        VERBATIM_ROW, mine, measured(HALVED, harness="mine+described", repeat=SHARES)
+    )
+    by_name = {line.partition(":")[0]: line for line in comparisons(reporter)}
+    assert " over verbatim, removes 0% [0%, 0%]" in by_name["mine"]
+    assert " over mine, removes 50% [50%, 50%]" in by_name["mine+described"]
 
 
 def test_without_an_inversion_only_the_difference_is_compared() -> None:
     better = {case_id: gain + 2 for case_id, gain in GAINS.items()}
     reporter = summary(measured(better), measured(GAINS, harness="described"))
-    cells = row(reporter, "described")
-    assert cells["gain over verbatim [95%]"] == "-2.000 [-2.000, -2.000]"
-    assert "removed [95%]" not in cells
+    assert comparisons(reporter) == [
+        "described: gain -2.000 [-2.000, -2.000] nats per token over verbatim"
+    ]
 
 
 def test_a_column_without_any_value_is_left_out() -> None:
@@ -168,10 +182,11 @@ def test_measurements_are_grouped_by_environment_model_and_cases() -> None:
         "tool_calls: 10 cases of 10 tasks, fake (a hash, float32)",
     ]
     first = reporter.lines[reporter.lines.index(headings[0]) : reporter.lines.index(headings[1])]
-    assert [line.split()[0] for line in first] == ["own", "harness", "verbatim", "described"]
+    assert [line.split()[0] for line in first] == [
+        "own", "harness", "verbatim", "described", "described:"
+    ]  # fmt: skip
     # Nothing in another group is compared with this group's verbatim measurement.
-    for harness, table in (("h1", 1), ("h2", 2), ("h3", 3)):
-        assert "removed [95%]" not in row(reporter, harness, table)
+    assert [line.partition(":")[0] for line in comparisons(reporter)] == ["described"]
 
 
 def test_a_measurement_that_was_made_twice_is_shown_once() -> None:

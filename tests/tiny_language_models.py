@@ -87,7 +87,8 @@ def marking_tokenizer(template: str | None = CHATML) -> PreTrainedTokenizerFast:
 
 
 def _wrapped(inner: Tokenizer, template: str | None) -> PreTrainedTokenizerFast:
-    tokenizer = PreTrainedTokenizerFast(
+    make: Any = PreTrainedTokenizerFast  # its signature has no types
+    tokenizer: PreTrainedTokenizerFast = make(
         tokenizer_object=inner,
         bos_token="<|im_start|>",
         eos_token="<|im_end|>",
@@ -129,7 +130,8 @@ def mamba() -> Any:
     config = MambaConfig(
         vocab_size=VOCABULARY, hidden_size=16, state_size=4, num_hidden_layers=2, expand=2
     )
-    return MambaForCausalLM(config).eval()
+    model: Any = MambaForCausalLM(config)
+    return model.eval()
 
 
 def _random(model: Any, config: Any, **settings: Any) -> Any:

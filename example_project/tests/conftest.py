@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+
 from parts_desk.history import History, Message, Request, Turn, render_messages
 from parts_desk.warehouse import open_warehouse
-
 from pytest_failgain import FailureCase, Step, Trajectory, UserTurn
 from pytest_failgain.harnesses import Harness
 

@@ -9,7 +9,6 @@ from parts_desk.agent import INSTRUCTIONS
 from parts_desk.dispatch import execute
 from parts_desk.history import Request
 from parts_desk.warehouse import open_warehouse
-
 from pytest_failgain import FailureCase, Transcript
 
 

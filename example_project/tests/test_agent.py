@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 import pytest
+
 from parts_desk.agent import Agent, NoAnswerError
 from parts_desk.dispatch import execute
 from parts_desk.history import (

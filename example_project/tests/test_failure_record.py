@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from parts_desk.history import Message, quote_failure, render_messages
 
+from parts_desk.history import Message, quote_failure, render_messages
 from pytest_failgain import (
     Failgain,
     FailureCase,

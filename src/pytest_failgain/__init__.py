@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     )
     from pytest_failgain.case_files import load_cases as load_cases
     from pytest_failgain.case_files import save_cases as save_cases
+    from pytest_failgain.conditions import Condition as Condition
+    from pytest_failgain.environments.protocol import Environment as Environment
     from pytest_failgain.errors import CaseError as CaseError
     from pytest_failgain.errors import FailgainError as FailgainError
     from pytest_failgain.errors import HarnessError as HarnessError
@@ -31,9 +33,12 @@ if TYPE_CHECKING:
     from pytest_failgain.errors import ScoringError as ScoringError
     from pytest_failgain.errors import UsageError as UsageError
     from pytest_failgain.failgain import Failgain as Failgain
+    from pytest_failgain.harnesses import Harness as Harness
+    from pytest_failgain.harnesses import RemediedHarness as RemediedHarness
     from pytest_failgain.measurement import Measurement as Measurement
     from pytest_failgain.measurement import gain_difference as gain_difference
     from pytest_failgain.measurement import inversion_removed as inversion_removed
+    from pytest_failgain.statistics import Estimate as Estimate
     from pytest_failgain.trajectory import Action as Action
     from pytest_failgain.trajectory import FailureCase as FailureCase
     from pytest_failgain.trajectory import Observations as Observations
@@ -55,6 +60,10 @@ _HOME = {
         "assert_inversion_removed",
         "assert_repeat_probability_at_most",
     ),
+    "conditions": ("Condition",),
+    "environments.protocol": ("Environment",),
+    "harnesses": ("Harness", "RemediedHarness"),
+    "statistics": ("Estimate",),
     "case_files": ("load_cases", "save_cases"),
     "errors": (
         "CaseError",

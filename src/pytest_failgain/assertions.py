@@ -48,14 +48,15 @@ def assert_corrective_gain_nonnegative(
         raise UsageError(f"there is no demand {demand!r}; there are: {choices}")
     _require_cases(result)
     gain = result.estimates["corrective_gain_per_token"]
-    decisive = dict(zip(DEMANDS, (gain.high, gain.value, gain.low), strict=True))[demand]
+    bounds = (("upper bound", gain.high), ("mean", gain.value), ("lower bound", gain.low))
+    name, decisive = dict(zip(DEMANDS, bounds, strict=True))[demand]
     # `not >=` also fails on NaN: an unknown bound meets no demand.
     if not decisive >= -tolerance:
         _fail(
             result,
             # Not -tolerance, which would be shown as -0.000 for 0.
-            f"corrective gain {_signed(gain)} nats per token, allowed {0 - tolerance:+.3f} "
-            f"({demand})",
+            f"corrective gain {_signed(gain)} nats per token, its {name} is under "
+            f"{0 - tolerance:+.3f} (demand: {demand})",
             gain.n,
             _worst_gains(result),
         )

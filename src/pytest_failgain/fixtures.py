@@ -49,6 +49,7 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         cache_dir=settings.cache_dir,
         offline=settings.offline,
         fold_system=settings.fold_system,
+        keep_scores=not settings.no_cache,
         cases=settings.cases,
         seed=settings.seed,
         progress=pytest_progress(config),
@@ -93,7 +94,7 @@ def failgain_remedy(request: pytest.FixtureRequest) -> RemediedHarness:
     return remedied(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def failgain_harness() -> Harness:
     """The harness under test. Override it with your own; this one is the reference, verbatim."""
     from pytest_failgain.harnesses import VERBATIM

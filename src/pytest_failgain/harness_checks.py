@@ -119,11 +119,29 @@ class _Run:
                     self.fail(f"{at}['content'][{index}] is {_kind(part)}; a part is a dict")
         elif content is not None and not isinstance(content, str):
             self.fail(f"{at}['content'] is {_kind(content)}; give a text, None or a list of parts")
+        self._check_calls(message.get("tool_calls"), at)
         try:
             copied: dict[str, Any] = self._json(message, at)
         except RecursionError:
             self.fail(f"{at} is nested too deeply, or contains itself")
         return copied
+
+    def _check_calls(self, calls: object, at: str) -> None:
+        if calls is None:
+            return
+        if not isinstance(calls, list | tuple):
+            self.fail(f"{at}['tool_calls'] is {_kind(calls)}; give a list")
+        for index, call in enumerate(calls):
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if not (
+                isinstance(function, Mapping)
+                and isinstance(function.get("name"), str)
+                and isinstance(function.get("arguments"), str | Mapping)
+            ):
+                self.fail(
+                    f"{at}['tool_calls'][{index}] is {_kind(call)} without a function's name and "
+                    "arguments; give {'function': {'name': …, 'arguments': …}}"
+                )
 
     def _json(self, value: object, at: str) -> Any:
         """A copy of `value` made of nothing but what JSON has."""

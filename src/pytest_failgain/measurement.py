@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ class CaseValues:
     record_tokens: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Measurement:
     """The scores of one harness on some cases.
 
@@ -161,13 +162,22 @@ class Measurement:
             for name in SUMMARY_ESTIMATES
         }
 
-    def summary(self) -> dict[str, float | int | tuple[float, float]]:
+    def __repr__(self) -> str:
+        # Short, since pytest prints it beside every assertion that fails.
+        gain = self.estimates["corrective_gain_per_token"]
+        return (
+            f"<Measurement {self.harness} on {self.environment}: n={len(self.values.case_ids)}, "
+            f"gain per token {gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]>"
+        )
+
+    def summary(self) -> dict[str, Any]:
         """`n`, `n_tasks`, and each estimate with its 95% interval under `<name>_ci`.
 
         NaN stands where a value is not known: everything for a measurement of no case,
-        `surface_share` where there is no inversion to share out.
+        `surface_share` where the gain's interval is not all negative, so that there may be no
+        inversion to share out.
         """
-        summary: dict[str, float | int | tuple[float, float]] = {
+        summary: dict[str, Any] = {
             "n": len(self.values.case_ids),
             "n_tasks": len(set(self.values.task_ids)),
         }
@@ -182,11 +192,10 @@ class Measurement:
         return tuple(self._warnings())
 
     def _surface_share(self, bootstrap: ClusterBootstrap) -> Estimate:
-        """Surface over -G, as a ratio of means; NaN where the mean gain is not negative."""
+        """Surface over -G, as a ratio of means; NaN unless the gain's interval is negative."""
         values = self.values
-        known = np.isfinite(values.surface)
-        gain = np.where(known, values.corrective_gain, np.nan)
-        if not known.any() or np.nanmean(gain) >= 0:
+        gain = np.where(np.isfinite(values.surface), values.corrective_gain, np.nan)
+        if not bootstrap.mean(gain).high < 0:
             return Estimate(math.nan, math.nan, math.nan, 0)
         return bootstrap.ratio(values.surface, -gain)
 
@@ -316,6 +325,8 @@ def measure(
         ScoringError: when a prompt can't be rendered, or the model gives impossible numbers.
         UsageError: when `before` or `failed` is not among the conditions, or two have one name.
     """
+    if isinstance(cases, FailureCase):
+        raise UsageError("cases must be a list of failure cases; put the one case into a list")
     cases, conditions = tuple(cases), tuple(conditions)
     _check_inputs(cases, conditions)
     name = harness_name(harness)
@@ -351,6 +362,11 @@ def measure(
 
 
 def _check_inputs(cases: Sequence[FailureCase], conditions: Sequence[Condition]) -> None:
+    for case in cases:
+        if not isinstance(case, FailureCase):
+            raise UsageError(
+                f"{case!r} is not a failure case; measure(harness, cases) takes the harness first"
+            )
     names = [condition.name for condition in conditions]
     if missing := _NEEDED.difference(names):
         raise UsageError(

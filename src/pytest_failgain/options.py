@@ -28,6 +28,7 @@ class Settings:
     seed: int = 0
     cache_dir: Path | None = None
     offline: bool = False
+    no_cache: bool = False
     require_model: bool = False
     fold_system: bool = False
     sources: Mapping[str, str] | None = None
@@ -131,6 +132,7 @@ OPTIONS = (
     Option("seed", SEED, "N", "seed of the environments' cases (default: 0)"),
     Option("cache_dir", FOLDER, "DIR", "folder for fetched and converted models"),
     Option("offline", FLAG, "", "use no network, even to fetch a model"),
+    Option("no_cache", FLAG, "", "neither use nor keep the scores of earlier runs"),
     Option("require_model", FLAG, "", "fail, rather than skip, tests that have no model"),
     Option("fold_system", FLAG, "", "put the system prompt into the first user turn if need be"),
 )

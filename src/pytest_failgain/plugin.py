@@ -82,4 +82,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if measurements:
         from pytest_failgain.report.terminal import write_summary
 
-        write_summary(terminalreporter, measurements)
+        try:
+            write_summary(terminalreporter, measurements)
+        except Exception as error:  # a summary must not take the run's own results with it
+            terminalreporter.write_line(
+                f"failgain: the summary broke off ({type(error).__name__}: {error}); the tests' "
+                "results stand. Please report this.",
+                red=True,
+            )

@@ -84,7 +84,7 @@ def measured_names(result: pytest.RunResult) -> list[str]:
     for line in section(result):
         if line.startswith("harness "):
             in_table = True
-        elif in_table and "[" in line and not line.startswith("gain:"):
+        elif in_table and "[" in line and not line.split()[0].endswith(":"):
             names.append(line.split()[0])
         else:
             in_table = False

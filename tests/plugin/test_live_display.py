@@ -40,7 +40,7 @@ def test_after():
 
 
 def on_a_terminal(project: pytest.Pytester, *args: str, columns: int = 80, **env: str) -> str:
-    """What pytest writes on a terminal `columns` wide, its colours left out."""
+    """What pytest writes on a terminal `columns` wide, without control sequences."""
     import fcntl
     import struct
     import termios
@@ -67,7 +67,9 @@ def on_a_terminal(project: pytest.Pytester, *args: str, columns: int = 80, **env
                 break
             written += chunk
     os.close(ours)
-    return re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r\n", "\n")
+    # Colours, and the terminal's own progress bar.
+    controls = r"\x1b\[[0-9;]*m|\x1b\]9;4;[0-9;]*\x1b\\"
+    return re.sub(controls, "", written.decode()).replace("\r\n", "\n")
 
 
 def part_of_the_tests(written: str) -> str:

@@ -47,6 +47,7 @@ GIVEN = {
         "flag", "/variable", "/ini", '"/ini"', (Path("flag"), Path("/variable"), Path("/ini"))
     ),
     "offline": ON_OFF_ON,
+    "no_cache": ON_OFF_ON,
     "require_model": ON_OFF_ON,
     "fold_system": ON_OFF_ON,
 }

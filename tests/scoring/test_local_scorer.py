@@ -30,7 +30,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS.keys())
+@pytest.fixture(scope="module", params=list(MODELS.values()), ids=list(MODELS))
 def model(request: pytest.FixtureRequest) -> Any:
     make: Callable[[], Any] = request.param
     return make()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
 import tiny_language_models as tiny
@@ -19,6 +20,9 @@ from pytest_failgain.scoring.rendering import (
     FOLDED_RESULTS,
     FOLDED_SYSTEM,
     FOLDED_TOOLS,
+    JOINED_TURNS,
+    LEFT_OUT_PARTS,
+    OPENED_ANSWER,
     TEXT_CALLS,
     Emitted,
     Renderer,
@@ -316,6 +320,33 @@ def test_conversation_without_messages_is_refused() -> None:
         renderer().render(prompt())
 
 
+def test_user_turns_are_joined_where_roles_must_alternate() -> None:
+    subject = renderer(tiny.NO_SYSTEM)
+    rendered = subject.render(prompt(USER, USER, SAID, USER))
+    once = {"role": "user", "content": "Book room 1.\n\nBook room 1."}
+    assert rendered.text == subject.render(prompt(once, SAID, USER)).text
+    assert rendered.adaptations == (JOINED_TURNS,)
+    assert renderer().render(prompt(USER, USER)).adaptations == ()
+
+
+def test_tools_need_no_system_role() -> None:
+    rendered = renderer(tiny.NO_SYSTEM).render(prompt(USER, tools=(BOOK,)))
+    assert rendered.text.startswith("<|im_start|><start>user\nTo use a tool, ")
+    assert rendered.adaptations == (FOLDED_TOOLS, FOLDED_SYSTEM)
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES.keys())
+def test_parts_of_a_message_are_its_text(template: str) -> None:
+    parts = [{"type": "text", "text": "Book "}, {"type": "text", "text": "room 1."}]
+    subject = renderer(template)
+    plain = subject.render(prompt(USER))
+    assert subject.render(prompt({"role": "user", "content": parts})) == plain
+    pictured = subject.render(
+        prompt({"role": "user", "content": [*parts, {"type": "image", "url": "a.png"}]})
+    )
+    assert (pictured.text, pictured.adaptations) == (plain.text, (LEFT_OUT_PARTS,))
+
+
 # Actions
 
 
@@ -391,6 +422,14 @@ def test_text_after_a_text_prompt_needs_no_change() -> None:
 def test_folds_of_prompt_and_action_are_each_named_once() -> None:
     found = emitted(renderer(), prompt(USER, CALLED, RESULT, tools=(BOOK,)), CALL)
     assert found.adaptations == (FOLDED_TOOLS, FOLDED_CALLS, FOLDED_RESULTS)
+
+
+def test_call_is_whole_where_the_generation_prompt_opens_an_answer() -> None:
+    # As the templates of reasoning models do; "<think>" and "<tool_call>" begin alike.
+    template = tiny.TOOLS.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}")
+    found = emitted(renderer(template), prompt(USER), CALL)
+    assert found.text == emitted(renderer(tiny.TOOLS), prompt(USER), CALL).text
+    assert found.adaptations == (OPENED_ANSWER,)
 
 
 def test_call_that_a_template_leaves_out_is_refused() -> None:
@@ -492,6 +531,17 @@ def test_action_under_a_marking_tokenizer_is_what_follows_a_prompt(
     found = emitted(MARKING, prompt(USER), Action(text))
     assert MARKING.tokenizer.convert_ids_to_tokens(found.tokens) == tokens
     assert found.spans == spans
+
+
+def test_prefix_space_of_a_byte_tokenizer_is_not_among_the_tokens() -> None:
+    subject = renderer()
+    subject.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=True
+    )
+    assert subject.tokenizer.tokenize("ab") == ["\u0120", "a", "b"]
+    found = emitted(subject, prompt(USER), Action("ab"))
+    assert subject.tokenizer.convert_ids_to_tokens(found.tokens) == ["a", "b"]
+    assert found.spans == ((0, 1), (1, 2))
 
 
 def test_lone_string_does_get_a_marker() -> None:

@@ -30,8 +30,6 @@ _HEADINGS = (
     "greedy",
     "surface",
     "record",
-    "removed [95%]",
-    "gain over verbatim [95%]",
 )
 
 
@@ -52,7 +50,7 @@ def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Meas
     reporter.write_sep("=", "failgain", bold=True)
     for group in _groups(measurements):
         reporter.write_line(_heading(group[0]), bold=True)
-        rows = [_row(measurement, group) for measurement in group]
+        rows = [_row(measurement) for measurement in group]
         shown = _used_columns(rows)
         widths = [
             max(len(line[i]) for line in [_HEADINGS, *(r.cells for r in rows)]) for i in shown
@@ -62,16 +60,20 @@ def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Meas
             line = _aligned([row.cells[i] for i in shown], widths)
             reporter.write_line(line, red=row.verdict == "harmful", green=row.verdict == "fine")
         for measurement in group:
+            compared = _compared(measurement, group)
+            if compared is not None:
+                reporter.write_line(compared)
             _write_notes(reporter, measurement)
     reporter.write_line(_LEGEND)
 
 
-_LEGEND = (
-    "gain: nats by which the record lowers (+) or raises (-) the failed action's log-probability; "
-    "'arguments': on its argument span alone. repeat p, greedy: before -> after the record. "
-    "surface: share of the damage done by the call's text alone. record: tokens it adds. "
-    "Repeating less is not succeeding more: check success too."
-)
+_LEGEND = """\
+gain: nats by which the record lowers (+) or raises (-) the failed action's log-probability
+arguments: the gain on the action's argument span alone; negative: share of cases made likelier
+repeat p: the failed action's share among the candidates, before -> after the record
+greedy: share of cases in which greedy decoding emits the failed action, before -> after
+surface: share of the damage done by the call's text alone; record: tokens that it adds
+Repeating less is not succeeding more: check success too."""
 
 
 def _groups(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
@@ -116,10 +118,9 @@ def _heading(measurement: Measurement) -> str:
     )
 
 
-def _row(measurement: Measurement, group: Sequence[Measurement]) -> SummaryRow:
+def _row(measurement: Measurement) -> SummaryRow:
     estimates = measurement.estimates
     gain = estimates["corrective_gain_per_token"]
-    removed, difference = _compared(measurement, group)
     cells = (
         measurement.harness,
         str(gain.n),
@@ -130,29 +131,37 @@ def _row(measurement: Measurement, group: Sequence[Measurement]) -> SummaryRow:
         _change(estimates["greedy_repeat_before"], estimates["greedy_repeat_after"]),
         _percent(estimates["surface_share"].value),
         f"{estimates['record_tokens'].value:.0f}" if gain.n else "-",
-        "-" if removed is None else _percents(removed),
-        "-" if difference is None else _signed(difference),
     )
     if not gain.n:
         return SummaryRow(cells, "unknown")
     return SummaryRow(cells, "harmful" if gain.high < 0 else "fine")
 
 
-def _compared(
-    measurement: Measurement, group: Sequence[Measurement]
-) -> tuple[Estimate | None, Estimate | None]:
-    """What a remedy takes away from the group's verbatim measurement, where there is one."""
-    reference = next((other for other in group if other.harness == REFERENCE), None)
-    if reference is None or measurement is reference:
-        return None, None
+def _compared(measurement: Measurement, group: Sequence[Measurement]) -> str | None:
+    """What a remedy changes, as a line; None where its harness was not measured without it."""
+    reference = _reference(measurement, group)
+    if reference is None:
+        return None
     try:
-        difference = gain_difference(measurement, reference)
+        difference = _signed(gain_difference(measurement, reference))
     except UsageError:
-        return None, None
+        return None
+    changed = f"{measurement.harness}: gain {difference} nats per token over {reference.harness}"
     try:
-        return inversion_removed(measurement, reference), difference
+        removed = _percents(inversion_removed(measurement, reference))
     except UsageError:
-        return None, difference
+        return changed
+    return f"{changed}, removes {removed} of its inversion"
+
+
+def _reference(measurement: Measurement, group: Sequence[Measurement]) -> Measurement | None:
+    """The measurement of the same harness without its remedies, else of the reference harness."""
+    by_name = {other.harness: other for other in group}
+    base = measurement.harness.partition("+")[0]
+    for name in (base, REFERENCE):
+        if name in by_name and by_name[name] is not measurement:
+            return by_name[name]
+    return None
 
 
 def _used_columns(rows: Sequence[SummaryRow]) -> list[int]:

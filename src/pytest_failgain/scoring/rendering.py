@@ -21,6 +21,9 @@ FOLDED_SYSTEM = "system prompt put at the head of the first user turn (template 
 FOLDED_TOOLS = "tool schemas written into the system prompt (template takes no tools)"
 FOLDED_CALLS = "tool calls written as JSON text (template has no tool calls)"
 FOLDED_RESULTS = "tool results put into user turns (template has no tool role)"
+JOINED_TURNS = "user turns that follow one another joined (template wants roles to alternate)"
+LEFT_OUT_PARTS = "parts of messages that are no text left out (only text is scored)"
+OPENED_ANSWER = "calls scored behind what the template opens plain answers with, such as <think>"
 TEXT_CALLS = "tool calls written as JSON text (the harness gives text, not messages)"
 
 _PROBE = "zqprobe"  # a word that no template contains
@@ -53,6 +56,7 @@ class TemplateSupport:
     tools: bool
     calls: bool
     results: bool
+    adjacent_users: bool
 
 
 @dataclass(slots=True)
@@ -103,18 +107,24 @@ class Renderer:
         elif action.calls and not self._supported().calls:
             text, adaptations = _calls_as_text(action), (*adaptations, FOLDED_CALLS)
         elif action.calls:
-            text = self._subtracted(prompt, rendered.text, action)
+            text, opened = self._subtracted(prompt, rendered.text, action)
+            adaptations = (*adaptations, OPENED_ANSWER) if opened else adaptations
         tokens, spans = self._encode_action(text)
         return Emitted(text, tokens, spans, tuple(dict.fromkeys(adaptations)))
 
-    def _subtracted(self, prompt: Prompt, before: str, action: Action) -> str:
+    def _subtracted(self, prompt: Prompt, before: str, action: Action) -> tuple[str, bool]:
+        """The call as text, and whether the generation prompt holds more than comes before it."""
         messages, tools, _ = self._adapted(prompt)
         turn = _assistant_turn(action)
         full = self._apply([*messages, turn], tools=tools, generation_prompt=False)
         plain = {"role": "assistant", "content": _PROBE}
         sample = self._apply([*messages, plain], tools=tools, generation_prompt=False)
         turn_end = sample[sample.rindex(_PROBE) + len(_PROBE) :]
-        emitted = full[_shared_length(before, full) :]
+        opened = not full.startswith(before)
+        # A generation prompt may go on where a call would stand, as with "<think>": the call begins
+        # no later than a plain answer does, even if the two share their first letters.
+        answer = _shared_length(before, sample) if opened else len(before)
+        emitted = full[min(_shared_length(before, full), answer) :]
         if turn_end and emitted.endswith(turn_end):
             emitted = emitted[: -len(turn_end)]
         else:
@@ -126,7 +136,7 @@ class Renderer:
                 f"the chat template of {self.model_name} writes nothing for the call "
                 f"{str(action)!r}; use the python or json action format"
             )
-        return emitted
+        return emitted, opened
 
     def _adapted(
         self, prompt: Prompt
@@ -136,6 +146,10 @@ class Renderer:
         messages: list[Message] = list(prompt.messages or ())
         tools: list[dict[str, Any]] | None = [tool.as_function() for tool in prompt.tools] or None
         adaptations: list[str] = []
+        if any(_has_other_parts(message) for message in messages):
+            adaptations.append(LEFT_OUT_PARTS)
+        messages = [_with_text_content(message) for message in messages]
+        own_system = any(message["role"] == "system" for message in messages)
         if tools and not support.tools:
             messages = _with_tools_described(messages, prompt.tools)
             tools = None
@@ -147,7 +161,8 @@ class Renderer:
             messages = [_result_as_user(message) for message in messages]
             adaptations.append(FOLDED_RESULTS)
         if not support.system and any(message["role"] == "system" for message in messages):
-            if not self.fold_system:
+            # Tools that were described above are ours to put where the template has room.
+            if own_system and not self.fold_system:
                 raise ScoringError(
                     f"the chat template of {self.model_name} has no system role: let the harness "
                     "put the system prompt into the first user turn, or pass "
@@ -155,6 +170,10 @@ class Renderer:
                 )
             messages = _with_system_folded(messages)
             adaptations.append(FOLDED_SYSTEM)
+        joined = messages if support.adjacent_users else _with_turns_joined(messages)
+        if len(joined) < len(messages):
+            messages = joined
+            adaptations.append(JOINED_TURNS)
         return [_with_parsed_arguments(message) for message in messages], tools, tuple(adaptations)
 
     def _supported(self) -> TemplateSupport:
@@ -194,6 +213,7 @@ class Renderer:
             tools=shows(f"{_PROBE}_tool", [user], [tool]),
             calls=calls,
             results=f"{_PROBE}_result" in (as_tool or "") and not generic,
+            adjacent_users=self._try([user, user]) is not None,
         )
 
     def _try(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str | None:
@@ -249,8 +269,8 @@ class Renderer:
 
     def _anchor_text(self) -> str:
         if self._anchor is None:
-            first = self.tokenizer.convert_ids_to_tokens(self._encode("a")[0])
-            self._anchor = "\n" if str(first).startswith("\u2581") else ""
+            behind = (*self._encode("\n"), *self._encode("a"))
+            self._anchor = "" if self._encode("\na") == behind else "\n"
         return self._anchor
 
 
@@ -337,6 +357,32 @@ def _with_tools_described(messages: Sequence[Message], tools: Sequence[Tool]) ->
         head = {**messages[0], "content": f"{messages[0]['content']}\n\n{text}"}
         return [head, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
+
+
+def _has_other_parts(message: Message) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any("text" not in part for part in content)
+
+
+def _with_text_content(message: Message) -> Message:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {
+        **message,
+        "content": "".join(str(part.get("text", "")) for part in content),
+    }
+
+
+def _with_turns_joined(messages: Sequence[Message]) -> list[Message]:
+    joined: list[Message] = []
+    for message in messages:
+        if joined and message["role"] == joined[-1]["role"] == "user":
+            content = f"{joined[-1]['content']}\n\n{message['content']}"
+            joined[-1] = {**joined[-1], "content": content}
+        else:
+            joined.append(message)
+    return joined
 
 
 def _with_system_folded(messages: Sequence[Message]) -> list[Message]:
