@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -252,3 +254,35 @@ def test_loading_shows_nothing_and_leaves_the_bars_of_transformers_as_they_were(
     finally:
         (bars.enable_progress_bar if before else bars.disable_progress_bar)()
     assert capfd.readouterr() == ("", "")
+
+
+def test_threads_are_told_to_sleep_only_while_torch_is_imported(
+    folder: Path, tmp_path: Path
+) -> None:
+    program = f"""
+import os, sys
+from pathlib import Path
+from pytest_failgain.scoring.loading import load_scorer
+seen = []
+class Watch:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            seen.append(os.environ.get("OMP_WAIT_POLICY"))
+sys.meta_path.insert(0, Watch())
+load_scorer({str(folder)!r}, cache_dir=Path({str(tmp_path)!r}))
+print(seen[0], os.environ.get("OMP_WAIT_POLICY"))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["PASSIVE", "None"]
+
+
+def test_scores_are_kept_in_the_cache_folder_unless_told_otherwise(
+    folder: Path, tmp_path: Path
+) -> None:
+    load_scorer(str(folder), cache_dir=tmp_path, keep_scores=False).score([HELLO])
+    assert list(tmp_path.glob("scores*")) == []
+    load_scorer(str(folder), cache_dir=tmp_path).score([HELLO])
+    assert [path.name for path in tmp_path.glob("*.sqlite3")] == ["scores-1.sqlite3"]
