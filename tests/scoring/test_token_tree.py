@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_failgain.scoring.token_tree import TokenTree, build_tree, plan_passes
+from pytest_failgain.scoring.token_tree import TokenTree, build_tree, in_passes
 from strategies import quick
 
 # Three tokens only, so that sequences share prefixes.
@@ -53,33 +54,18 @@ def test_ranges_tell_ancestors(sequences: list[tuple[tuple[int, ...], ...]]) -> 
 
 @quick
 @given(pairs, st.integers(min_value=1, max_value=30))
-def test_passes_compute_every_node_once_within_the_budget(
+def test_passes_need_only_one_path_of_what_was_computed_before(
     sequences: list[tuple[tuple[int, ...], ...]], budget: int
 ) -> None:
     tree = build_tree([(context, action) for context, action in sequences])
     computed: list[int] = []
-    kept: list[int] = []
-    for step in plan_passes(tree, budget):
-        assert 1 <= len(step) <= budget
-        del kept[step.cached :]
-        nodes = list(range(step.start, step.stop))
-        # What a node attends to is its path: cached, or in this very pass.
+    for nodes in in_passes(np.arange(len(tree)), budget):
+        assert 1 <= len(nodes) <= budget
+        above_the_first = path_to(tree, int(nodes[0]))[:-1]
         for node in nodes:
-            assert set(path_to(tree, node)) <= {*kept, *nodes}
-        assert kept == path_to(tree, nodes[0])[: step.cached]
-        computed += nodes
-        if step.keep:
-            kept += nodes
-    assert sorted(computed) == list(range(len(tree)))
-
-
-def test_shared_prefix_is_one_chain_that_is_kept() -> None:
-    shared = tuple(range(100, 150))
-    tree = build_tree([((*shared, i), (i, i)) for i in range(20)])
-    first, *rest = plan_passes(tree, budget=40)
-    assert (first.cached, first.keep, len(first)) == (0, True, 40)
-    assert sum(map(len, rest)) == len(tree) - 40
-    assert len(tree) == 50 + 20 * 3
+            assert set(path_to(tree, int(node))) <= {*above_the_first, *nodes.tolist()}
+        computed += nodes.tolist()
+    assert computed == list(range(len(tree)))
 
 
 @pytest.mark.parametrize("pair", [((), (1,)), ((1,), ())])

@@ -6,7 +6,6 @@ transformers and torch are imported only here and in `models`, and only when a m
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from pytest_failgain.errors import ScoringError
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
 from pytest_failgain.scoring.score_cache import KnownScores, ScoreCache, TokenScores
-from pytest_failgain.scoring.token_tree import Pass, Tokens, TokenTree, build_tree, plan_passes
+from pytest_failgain.scoring.token_tree import Tokens, TokenTree, build_tree, in_passes
 
 if TYPE_CHECKING:
     import torch
@@ -29,14 +28,15 @@ _ROUNDING_NATS = 1e-3
 _Sequence = tuple[tuple[int, ...], tuple[int, ...]]
 
 _LOGIT_BYTES = 256 * 2**20
-_LONGEST_PASS = 512
+_LONGEST_PASS = 256
+_ROWS_AT_ONCE = 4
 
 
 @dataclass(slots=True)
 class TreeEngine:
     """Runs token trees through one causal language model.
 
-    `budget` is the longest forward pass in tokens; None takes 512, or less where that many rows
+    `budget` is the longest forward pass in tokens; None takes 256, or less where that many rows
     of logits over the vocabulary would take more than 256 MiB. Between calls the keys and values of
     the last path are kept, so what all prompts share is computed once.
     """
@@ -44,13 +44,14 @@ class TreeEngine:
     model: Any
     budget: int | None = None
     _cache: Any = field(default=None, init=False)
-    _cached_path: list[int] = field(default_factory=list, init=False)
+    _cached_tokens: NDArray[np.int64] = field(init=False)
     _cache_argument: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         if self.budget is None:
             rows = _LOGIT_BYTES // (4 * self.model.config.get_text_config().vocab_size)
             self.budget = max(64, min(_LONGEST_PASS, rows))
+        self._forget()
         parameters = inspect.signature(self.model.forward).parameters
         # transformers renamed this argument in 5.2x and will refuse the old name.
         self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
@@ -66,36 +67,59 @@ class TreeEngine:
         scored = np.flatnonzero(tree.scored)
         by_parent = scored[np.argsort(tree.parents[scored], kind="stable")]
         parents = tree.parents[by_parent]
-        for step in plan_passes(tree, self.budget):
-            step = self._without_cached_head(step, tree, parents)
-            first, last = np.searchsorted(parents, (step.start, step.stop))
-            wanted = by_parent[first:last]
-            rows, row_of = np.unique(parents[first:last], return_inverse=True)
-            logits = self._forward(tree, step, rows - step.start)
-            if len(wanted):
-                logprobs[wanted], matches[wanted] = _read(logits, row_of, tree.tokens[wanted])
+        # Nothing comes after a leaf, so what the model says there is not wanted.
+        inner = np.flatnonzero(tree.ends > np.arange(len(tree)) + 1)
+        try:
+            path = self._cached_head(tree, parents)
+            for nodes in in_passes(inner[len(path) :], self.budget):
+                path = self._kept(path, tree.ends[path] > nodes[0])
+                first, last = np.searchsorted(parents, (nodes[0], nodes[-1] + 1))
+                wanted = by_parent[first:last]
+                rows, row_of = np.unique(parents[first:last], return_inverse=True)
+                logits = self._forward(tree, path, nodes, np.searchsorted(nodes, rows))
+                path = np.concatenate([path, nodes])
+                if len(wanted):
+                    logprobs[wanted], matches[wanted] = _read(logits, row_of, tree.tokens[wanted])
+            path = self._kept(path, tree.ends[path] > path[-1])
+        except BaseException:
+            # What the cache holds now must not be taken for a prefix by the next call.
+            self._forget()
+            raise
+        self._cached_tokens = tree.tokens[path]
         return logprobs, matches
 
-    def _without_cached_head(self, step: Pass, tree: TokenTree, parents: NDArray[np.int64]) -> Pass:
-        """`step` without the tokens that the last call's path has in the cache already."""
-        if step.start != 0:
-            return step
-        chain_end = step.stop if step.keep else _first_fork(tree, step.stop)
-        # A node whose logits are wanted has to be computed again: only its keys are kept.
-        if len(parents):
-            chain_end = min(chain_end, int(parents[0]))
-        # At least one token must remain to be computed.
-        chain_end = min(chain_end, step.stop - 1)
-        chain = tree.tokens[:chain_end].tolist()
-        known = sum(
-            1
-            for _ in itertools.takewhile(
-                lambda pair: pair[0] == pair[1], zip(chain, self._cached_path, strict=False)
-            )
-        )
-        return Pass(known, known, step.stop, step.keep)
+    def _cached_head(self, tree: TokenTree, parents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes of the first path that the last call's path has in the cache already."""
+        # A node whose logits are wanted has to be computed again: only its keys are kept. Before
+        # the first of those there is no fork, for every leaf is scored.
+        length = min(int(parents[0]), len(self._cached_tokens))
+        same = tree.tokens[:length] == self._cached_tokens[:length]
+        known = length if same.all() else int(np.argmin(same))
+        self._kept(np.arange(len(self._cached_tokens)), np.arange(len(self._cached_tokens)) < known)
+        return np.arange(known)
 
-    def _forward(self, tree: TokenTree, step: Pass, rows: NDArray[np.int64]) -> torch.Tensor:
+    def _kept(self, path: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """`path` without what is not to be kept, which goes out of the cache too."""
+        if not keep.all():
+            import torch
+
+            places = torch.from_numpy(np.flatnonzero(keep)).to(self.model.device)
+            for layer in self._cache.layers:
+                layer.keys = layer.keys.index_select(2, places)
+                layer.values = layer.values.index_select(2, places)
+        return path[keep]
+
+    def _forget(self) -> None:
+        self._cache, self._cached_tokens = None, np.empty(0, dtype=np.int64)
+
+    def _forward(
+        self,
+        tree: TokenTree,
+        path: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> torch.Tensor:
+        """Logits of those of `nodes` that `rows` counts out; `path` is what the cache holds."""
         import torch
         from transformers import DynamicCache
 
@@ -103,45 +127,26 @@ class TreeEngine:
             # Without the model's config every layer keeps all tokens, sliding windows too: those
             # are counted along the tree by the mask, and a cropped cache would lose branches.
             self._cache = DynamicCache()
-        held = len(self._cached_path)
-        if held > step.cached:
-            self._cache.crop(step.cached - held)
-            del self._cached_path[step.cached :]
         device = self.model.device
-        nodes = slice(step.start, step.stop)
         arguments: dict[str, Any] = {
             "input_ids": torch.from_numpy(tree.tokens[nodes])[None].to(device),
             "position_ids": torch.from_numpy(tree.depths[nodes])[None].to(device),
-            "attention_mask": self._mask(tree, step),
+            "attention_mask": self._mask(tree, path, nodes),
             self._cache_argument: self._cache,
             "use_cache": True,
             "logits_to_keep": torch.from_numpy(rows).to(device),
         }
-        try:
-            with torch.inference_mode():
-                logits: torch.Tensor = self.model(**arguments).logits[0]
-        except BaseException:
-            # Whatever was half-appended must not be taken for a prefix by the next call.
-            self._cache, self._cached_path = None, []
-            raise
-        if step.keep:
-            self._cached_path.extend(tree.tokens[nodes].tolist())
-        else:
-            self._cache.crop(-len(step))
+        with torch.inference_mode():
+            logits: torch.Tensor = self.model(**arguments).logits[0]
         return logits
 
-    def _mask(self, tree: TokenTree, step: Pass) -> Any:
+    def _mask(self, tree: TokenTree, path: NDArray[np.int64], nodes: NDArray[np.int64]) -> Any:
         """The additive tree mask, or one for each layer type where layers differ."""
         import torch
 
-        nodes = np.arange(step.start, step.stop)
-        ends = tree.ends[nodes]
-        ancestor = (nodes[None, :] <= nodes[:, None]) & (nodes[:, None] < ends[None, :])
-        visible = np.concatenate(
-            [np.ones((len(nodes), step.cached), dtype=np.bool_), ancestor], axis=1
-        )
-        depths = tree.depths[nodes]
-        key_depths = np.concatenate([np.arange(step.cached), depths])
+        keys = np.concatenate([path, nodes])
+        visible = (keys <= nodes[:, None]) & (nodes[:, None] < tree.ends[keys])
+        distances = tree.depths[nodes][:, None] - tree.depths[keys]
         dtype, device = self.model.dtype, self.model.device
 
         def additive(allowed: NDArray[np.bool_]) -> torch.Tensor:
@@ -149,13 +154,9 @@ class TreeEngine:
             mask.masked_fill_(torch.from_numpy(~allowed), torch.finfo(dtype).min)
             return mask[None, None].to(device)
 
-        def windowed(window: int) -> NDArray[np.bool_]:
-            near: NDArray[np.bool_] = visible & (depths[:, None] - key_depths[None, :] < window)
-            return near
-
         windows = attention_windows(self.model.config.get_text_config())
         masks = {
-            kind: additive(visible if window is None else windowed(window))
+            kind: additive(visible if window is None else visible & (distances < window))
             for kind, window in windows.items()
         }
         return next(iter(masks.values())) if len(masks) == 1 else masks
@@ -167,19 +168,19 @@ def _read(
     """Log-probabilities and argmax matches of `tokens`, each read from its row of `logits`."""
     import torch
 
-    logits = logits.float()
     rows = torch.from_numpy(row_of).to(logits.device)
     columns = torch.from_numpy(tokens).to(logits.device)
-    chosen = logits[rows, columns] - torch.logsumexp(logits, dim=-1)[rows]
-    matches = logits.argmax(dim=-1)[rows] == columns
+    chosen = logits[rows, columns].float()
+    totals, best = [], []
+    with torch.inference_mode():
+        # A few rows at a time stay in the processor's cache from one step to the next.
+        for part in torch.split(logits, _ROWS_AT_ONCE):
+            part = part.float()
+            totals.append(part.logsumexp(dim=-1))
+            best.append(part.argmax(dim=-1))
+    chosen = chosen - torch.cat(totals)[rows]
+    matches = torch.cat(best)[rows] == columns
     return chosen.double().cpu().numpy(), matches.cpu().numpy()
-
-
-def _first_fork(tree: TokenTree, limit: int) -> int:
-    node = 0
-    while node + 1 < limit and tree.ends[node + 1] == tree.ends[node]:
-        node += 1
-    return node + 1
 
 
 def attention_windows(config: Any) -> dict[str, int | None]:

@@ -1,4 +1,4 @@
-"""A trie of token sequences, and the order in which to compute it.
+"""A trie of token sequences.
 
 Prompts of one case differ in a few turns, and prompts of all cases begin alike. As one trie every
 distinct token is computed once. Nodes are numbered in preorder, which makes two things cheap: the
@@ -35,13 +35,6 @@ class TokenTree:
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-    def children(self, node: int) -> Iterator[int]:
-        """The children of `node` in order; -1 stands above the first tokens."""
-        child, end = node + 1, len(self) if node < 0 else int(self.ends[node])
-        while child < end:
-            yield child
-            child = int(self.ends[child])
 
 
 def build_tree(sequences: Sequence[tuple[Tokens, Tokens]]) -> TokenTree:
@@ -104,61 +97,11 @@ def _common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
     return low
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One forward pass over the nodes `start <= n < stop`.
+def in_passes(nodes: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
+    """`nodes`, which are in preorder, in runs of at most `budget`.
 
-    The keys and values of the path above them, `cached` tokens long, are at hand. With `keep` the
-    nodes are a chain that goes on from that path, and theirs are kept too.
+    The ancestors of a run's nodes that are not in the run itself are all ancestors of its first
+    node. So what a run needs of those before it is the keys and values of one path.
     """
-
-    cached: int
-    start: int
-    stop: int
-    keep: bool
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-
-def plan_passes(tree: TokenTree, budget: int) -> Iterator[Pass]:
-    """Forward passes that compute every node once, none longer than `budget` tokens.
-
-    Subtrees that fit together share a pass. Above one that does not fit, the chain to its next fork
-    is computed and kept, so at most one path and one pass are in memory at a time.
-    """
-    # Each entry is a parent whose children are still to be computed; its path is in the cache.
-    pending: list[Iterator[int]] = [tree.children(-1)]
-    group: list[int] = []
-
-    def grouped() -> Pass:
-        first, last = group[0], group[-1]
-        done = Pass(int(tree.depths[first]), first, int(tree.ends[last]), keep=False)
-        group.clear()
-        return done
-
-    while pending:
-        child = next(pending[-1], None)
-        if child is None:
-            if group:
-                yield grouped()
-            pending.pop()
-            continue
-        size = int(tree.ends[child]) - child
-        if group and int(tree.ends[child]) - group[0] > budget:
-            yield grouped()
-        if size <= budget:
-            group.append(child)
-            continue
-        stop = _chain_end(tree, child, budget)
-        yield Pass(int(tree.depths[child]), child, stop, keep=True)
-        pending.append(tree.children(stop - 1))
-
-
-def _chain_end(tree: TokenTree, node: int, budget: int) -> int:
-    """One past the last node of the unforked chain from `node`, at most `budget` nodes long."""
-    limit = min(node + budget, int(tree.ends[node]))
-    last = node
-    while last + 1 < limit and tree.ends[last + 1] == tree.ends[last]:
-        last += 1
-    return last + 1
+    for start in range(0, len(nodes), budget):
+        yield nodes[start : start + budget]
