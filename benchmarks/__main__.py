@@ -69,10 +69,12 @@ def _overhead(options: argparse.Namespace) -> list[Figure]:
 
 
 def _speed(options: argparse.Namespace) -> list[Figure]:
-    from benchmarks import speed
     from pytest_failgain.scoring.loading import load_scorer
 
+    # First of all, so that torch is imported the way the package imports it.
     scorer = load_scorer(options.model, threads=options.threads, keep_scores=False)
+    from benchmarks import speed
+
     effort = speed.QUICK if options.quick else speed.FULL
     return speed.measure(scorer, options.threads, effort, lambda line: print(line, flush=True))
 

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_failgain.models import default_cache_dir
+
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+# Taken here, since pytester gives the runs in it another home.
+CACHE = default_cache_dir()
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"# (\w+\.py)\n")
@@ -53,7 +57,10 @@ def test_files_pass_with_the_embedded_model(page: Path, pytester: pytest.Pyteste
     for name, text in blocks(page)[0].items():
         pytester.path.joinpath(name).write_text(text, "utf-8")
     result = pytester.runpytest_subprocess(
-        "--failgain-model=smollm2-135m", "--failgain-cases=12", "-p", "no:cacheprovider"
+        "--failgain-model=smollm2-135m",
+        "--failgain-cases=12",
+        f"--failgain-cache-dir={CACHE}",
+        "--failgain-no-cache",
     )
     result.assert_outcomes(passed=1)
 

@@ -42,9 +42,11 @@ def load_scorer(
     Raises:
         ModelError: when the model can't be found, fetched, converted or loaded.
     """
-    files = resolve(
-        spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
-    )
+    # Converting a model imports torch as well.
+    with _waiting_quietly():
+        files = resolve(
+            spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
+        )
     scorer = load_files(files, dtype=dtype, device=device, threads=threads, fold_system=fold_system)
     if keep_scores:
         folder = cache_dir or default_cache_dir()
