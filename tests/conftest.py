@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +28,12 @@ def smollm2() -> LocalScorer:
     from pytest_failgain.scoring.loading import load_scorer
 
     return load_scorer("smollm2-135m", keep_scores=False)
+
+
+@pytest.fixture(scope="session")
+def smollm2_tokenizer(smollm2: LocalScorer) -> Any:
+    """The tokenizer of the embedded model, as transformers gives it."""
+    return smollm2.tokenizer
 
 
 @pytest.fixture(scope="session")
