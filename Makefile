@@ -5,6 +5,10 @@ BIN := .venv/bin
 READY := .venv/ready
 MODEL := smollm2-135m
 
+# Threads that wait for each other sleep: spinning ones fight over a busy core. Scoring sees to it
+# itself, but tests import torch before that.
+export OMP_WAIT_POLICY := PASSIVE
+
 .PHONY: demo test quick lint bench fetch clean
 
 demo: $(READY) fetch  ## Measure an example agent's failure records with a real model.

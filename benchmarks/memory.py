@@ -27,6 +27,8 @@ def measure(model: str, cases: int, threads: int) -> list[Figure]:
     few = grown_megabytes(model, cases, None, threads)
     many = grown_megabytes(model, _MORE * cases, None, threads)
     small = grown_megabytes(model, cases, _SMALL_BUDGET, threads)
+    if not few:
+        raise NotRunError("scoring took no more memory than loading, so its part can't be told")
     return [
         Figure(
             f"memory: peak of scoring {_MORE * cases} cases, times that of {cases}",
@@ -69,12 +71,18 @@ def _grow(model: str, cases: int, budget: int | None, threads: int) -> float:
 
 
 def _peak_megabytes() -> float:
+    """The most memory that this process has had in use."""
+    with contextlib.suppress(OSError):
+        # getrusage would count the peak of the process that started this one too.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def _forget_peak() -> None:
-    """Make the memory in use now the peak so far; elsewhere than on Linux loading's peak stays."""
+    """Make what is in use now the peak so far. Elsewhere than on Linux, that of loading stays."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

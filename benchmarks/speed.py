@@ -43,7 +43,7 @@ class Effort:
     reference: int
 
 
-FULL = Effort(cases=8, repeats=3, sample=32, reference=128)
+FULL = Effort(cases=8, repeats=3, sample=32, reference=64)
 QUICK = Effort(cases=4, repeats=1, sample=8, reference=16)
 
 
