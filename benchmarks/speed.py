@@ -170,7 +170,10 @@ def _ratios(ours: Contestant, other: Contestant) -> tuple[list[float], list[floa
 
 def _ratio_figure(ours: Contestant, other: Contestant, wanted: float | None) -> Figure:
     clock, cpu = _ratios(ours, other)
-    scatter = f"{min(clock):.2f} to {max(clock):.2f} in {len(clock)} rounds"
+    rounds = len(clock)
+    scatter = (
+        f"{min(clock):.2f} to {max(clock):.2f} in {rounds} rounds" if rounds > 1 else "1 round"
+    )
     return Figure(
         f"{_WHAT} {other.engine.name}",
         f">= {wanted:g}" if wanted else "-",

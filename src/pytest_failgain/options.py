@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -37,8 +37,8 @@ class Settings:
         return (self.sources or {}).get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+# Named tuples, since every pytest run waits for these classes to be made.
+class Kind(NamedTuple):
     """What an option takes: `fits` says it to a person, `ini` is pytest's name of its TOML type.
 
     `parse` turns a text into the value, or raises ValueError, with a hint to end the message with.
@@ -49,8 +49,7 @@ class Kind:
     ini: Literal["string", "int", "bool"] = "string"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option, under its three names."""
 
     name: str
