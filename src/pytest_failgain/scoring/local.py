@@ -123,8 +123,6 @@ class TreeEngine:
         import torch
         from transformers import DynamicCache
 
-        from pytest_failgain.scoring.kernels import fast_kernels
-
         if self._cache is None:
             # Without the model's config every layer keeps all tokens, sliding windows too: those
             # are counted along the tree by the mask, and a cropped cache would lose branches.
@@ -138,7 +136,7 @@ class TreeEngine:
             "use_cache": True,
             "logits_to_keep": torch.from_numpy(rows).to(device),
         }
-        with torch.inference_mode(), fast_kernels(self.model):
+        with torch.inference_mode():
             logits: torch.Tensor = self.model(**arguments).logits[0]
         return logits
 
