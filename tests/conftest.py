@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["pytester"]
 
-ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
+SHARED = Path(__file__).parents[2] / "shared"
+ORACLE = SHARED / "oracle"
+MBPP = SHARED / "data" / "sanitized-mbpp.json"
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,14 @@ def oracle() -> Path:
     if not ORACLE.is_dir():
         pytest.skip(f"the published items and scores are not in {ORACLE}")
     return ORACLE
+
+
+@pytest.fixture(scope="session")
+def mbpp() -> Path:
+    """The real file of MBPP's sanitized problems; skips the test where it is missing."""
+    if not MBPP.is_file():
+        pytest.skip(f"the real MBPP problems are not in {MBPP}")
+    return MBPP
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition, condition_named
 from pytest_failgain.environments import build_environment
 from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.environments.settings import EnvironmentSettings, ignore_note
 from pytest_failgain.harnesses import VERBATIM, Harness, RemediedHarness, remedied
 from pytest_failgain.measurement import Measurement, measure
+from pytest_failgain.models import default_cache_dir
 from pytest_failgain.progress import NoProgress, Progress
 from pytest_failgain.scoring.protocol import Scorer
 from pytest_failgain.trajectory import FailureCase
@@ -19,9 +22,11 @@ class Failgain:
     """Measures harnesses with one model.
 
     `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
-    the first measurement needs it. With `keep_scores`, scores are kept in the cache folder and not
-    computed again. `cases`, if given, is the number of cases that an environment
-    gives wherever a number is asked for.
+    the first measurement needs it. With `keep_scores`, scores and the outcomes of executed programs
+    are kept in the cache folder and not found again. `cases`, if given, is the number of cases that
+    an environment gives wherever a number is asked for. `mbpp` is a file of problems for the
+    environment `program_repair`, and `allow_code_execution` lets a model's own programs run there.
+    `on_note` is told what there is to know about an environment's cases.
 
         failgain = Failgain(model="smollm2-135m")
         cases = failgain.environment("tool_calls").cases(30)
@@ -42,13 +47,23 @@ class Failgain:
         keep_scores: bool = True,
         cases: int | None = None,
         seed: int = 0,
+        mbpp: Path | None = None,
+        allow_code_execution: bool = False,
         progress: Progress | None = None,
         on_measured: Callable[[Measurement], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
     ) -> None:
         self._progress = progress or NoProgress()
         self._on_measured = on_measured
         self._cases = cases
-        self._seed = seed
+        self._settings = EnvironmentSettings(
+            seed=seed,
+            mbpp=mbpp,
+            allow_code_execution=allow_code_execution,
+            kept_in=(cache_dir or default_cache_dir()) if keep_scores else None,
+            progress=self._progress,
+            on_note=on_note or ignore_note,
+        )
         self._scorer: Scorer | None = None if isinstance(model, str) else model
 
         def load() -> Scorer:
@@ -82,20 +97,17 @@ class Failgain:
         return self._scorer
 
     def environment(
-        self, name: str, *, action_format: str = "python", verbosity: str = "standard"
+        self, name: str, *, action_format: str | None = None, verbosity: str = "standard"
     ) -> Environment:
-        """The environment called `name`, with this object's seed and number of cases.
+        """The environment called `name`, with this object's settings and number of cases.
+
+        Without `action_format`, actions are written as the environment does by itself.
 
         Raises:
             UsageError: when there is none of that name, or an argument is not one that it takes.
         """
-        return build_environment(
-            name,
-            seed=self._seed,
-            count=self._cases,
-            action_format=action_format,
-            verbosity=verbosity,
-        )
+        settings = replace(self._settings, action_format=action_format, verbosity=verbosity)
+        return build_environment(name, settings, count=self._cases)
 
     def remedy(self, name: str, harness: Harness = VERBATIM) -> RemediedHarness:
         """`harness` with the remedies that `name` joins by "+"; see `harnesses.remedied`.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_failgain.stash import MEASUREMENTS, SETTINGS
+from pytest_failgain.stash import MEASUREMENTS, NOTES, SETTINGS
 
 if TYPE_CHECKING:
     from pytest_failgain.environments.protocol import Environment
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_failgain.transcript import Transcript
 
 # Written out, because collecting tests must not import what the names stand for.
-ENVIRONMENT_NAMES = ("tool_calls",)
+ENVIRONMENT_NAMES = ("tool_calls", "program_repair")
 REMEDY_NAMES = ("instructed", "described", "described-minimal", "dropped")
 
 NO_MODEL = (
@@ -52,8 +52,11 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         keep_scores=not settings.no_cache,
         cases=settings.cases,
         seed=settings.seed,
+        mbpp=settings.mbpp,
+        allow_code_execution=settings.allow_code_execution,
         progress=pytest_progress(config),
         on_measured=config.stash[MEASUREMENTS].append,
+        on_note=config.stash[NOTES].append,
     )
 
 
@@ -81,9 +84,24 @@ def failgain_transcript(request: pytest.FixtureRequest) -> Callable[..., Transcr
 def failgain_environment(request: pytest.FixtureRequest) -> Environment:
     """Each environment in turn; `failgain_environment.cases(30)` gives failure cases."""
     from pytest_failgain.environments import build_environment
+    from pytest_failgain.environments.settings import EnvironmentSettings
+    from pytest_failgain.live import pytest_progress
+    from pytest_failgain.models import default_cache_dir
 
-    settings = request.config.stash[SETTINGS]
-    return build_environment(request.param, seed=settings.seed, count=settings.cases)
+    config = request.config
+    settings = config.stash[SETTINGS]
+    return build_environment(
+        request.param,
+        EnvironmentSettings(
+            seed=settings.seed,
+            mbpp=settings.mbpp,
+            allow_code_execution=settings.allow_code_execution,
+            kept_in=None if settings.no_cache else settings.cache_dir or default_cache_dir(),
+            progress=pytest_progress(config),
+            on_note=config.stash[NOTES].append,
+        ),
+        count=settings.cases,
+    )
 
 
 @pytest.fixture(scope="session", params=REMEDY_NAMES)

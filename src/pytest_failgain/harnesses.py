@@ -130,15 +130,21 @@ GLOSSES = {
     "arity_error": "it had too many arguments",
     "state_error": "it does not fit the present state",
     "test_failure": "a test did not pass",
-    "runtime_error": "the program stopped with an exception",
-    "syntax_error": "the program is not valid code",
+    "runtime_error": "it stopped with an exception",
+    "syntax_error": "it is not valid code",
     "timeout": "it ran out of time",
 }
 
 
+# What failed was a program then, and no call of a tool.
+_PROGRAM_FAMILIES = {"test_failure", "runtime_error", "syntax_error", "timeout"}
+
+
 def _describe(attempt: int, step: Step) -> str:
-    tool = f"the call to {step.tool}" if step.tool else "the call"
     gloss = GLOSSES.get(step.error_family or "", "it did not work")
+    if step.tool is None and step.error_family in _PROGRAM_FAMILIES:
+        return f"[Attempt {attempt}: the program failed because {gloss}. Write a different one.]"
+    tool = f"the call to {step.tool}" if step.tool else "the call"
     return f"[Attempt {attempt}: {tool} failed because {gloss}. Make a different call.]"
 
 

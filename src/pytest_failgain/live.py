@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 import pytest
 
 from pytest_failgain.progress import NoProgress, Progress, StderrProgress
+from pytest_failgain.stash import PROGRESS
 
 if TYPE_CHECKING:
     from _pytest.capture import CaptureManager
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 def pytest_progress(config: pytest.Config) -> Progress:
     """Progress on pytest's own terminal; none under -q, in CI, in a pipe or in an xdist worker."""
+    if PROGRESS not in config.stash:
+        config.stash[PROGRESS] = _made_for(config)
+    return config.stash[PROGRESS]
+
+
+def _made_for(config: pytest.Config) -> Progress:
     reporter: TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
     if (
         reporter is None

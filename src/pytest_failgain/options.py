@@ -31,6 +31,8 @@ class Settings:
     no_cache: bool = False
     require_model: bool = False
     fold_system: bool = False
+    mbpp: Path | None = None
+    allow_code_execution: bool = False
     sources: Mapping[str, str] | None = None
 
     def source(self, name: str) -> str | None:
@@ -105,6 +107,13 @@ def _folder(value: str) -> Path:
     return path
 
 
+def _file(value: str) -> Path:
+    path = Path(_text(value)).expanduser()
+    if not path.is_file():
+        raise ValueError(", which is a folder" if path.is_dir() else ", which is not there")
+    return path
+
+
 def _flag(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True}
     words |= {"0": False, "false": False, "no": False, "off": False, "": False}
@@ -119,6 +128,7 @@ COUNT = Kind(_count, "must be a whole number of 1 or more", "int")
 SEED = Kind(_seed, "must be a whole number of 0 or more", "int")
 DTYPE = Kind(_dtype, f"must be one of {', '.join(_DTYPES)}")
 FOLDER = Kind(_folder, "must be a folder")
+FILE = Kind(_file, "must be a file")
 FLAG = Kind(_flag, "must be true or false", "bool")
 
 OPTIONS = (
@@ -134,6 +144,8 @@ OPTIONS = (
     Option("no_cache", FLAG, "", "neither use nor keep the scores of earlier runs"),
     Option("require_model", FLAG, "", "fail, rather than skip, tests that have no model"),
     Option("fold_system", FLAG, "", "put the system prompt into the first user turn if need be"),
+    Option("mbpp", FILE, "FILE", "sanitized-mbpp.json or mbpp.jsonl, to make program_repair of"),
+    Option("allow_code_execution", FLAG, "", "run, in a sandbox, programs that a model wrote"),
 )
 
 
@@ -201,7 +213,7 @@ def _given(
         raise pytest.UsageError(f"{source}: {option.kind.fits} ({error})") from None
     if value is None:
         return None
-    if option.kind is FOLDER and value and file is not None:
+    if option.kind in (FOLDER, FILE) and value and file is not None:
         # As pytest's own paths: relative to the file, wherever the run was started.
         value = file.parent / Path(value.strip()).expanduser()
     return str(value), source

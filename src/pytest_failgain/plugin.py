@@ -18,7 +18,7 @@ from pytest_failgain.fixtures import (
     failgain_transcript,
 )
 from pytest_failgain.options import OPTIONS, add_options, read_settings
-from pytest_failgain.stash import MEASUREMENTS, SETTINGS
+from pytest_failgain.stash import MEASUREMENTS, NOTES, SETTINGS
 
 __all__ = [
     "failgain",
@@ -29,7 +29,7 @@ __all__ = [
     "failgain_transcript",
 ]
 
-_WORKER_KEY = "failgain_measurements"
+_WORKER_KEY = "failgain_findings"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,16 +39,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SETTINGS] = read_settings(config, os.environ)
     config.stash[MEASUREMENTS] = []
+    config.stash[NOTES] = []
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
+def pytest_report_header(config: pytest.Config) -> list[str]:
     settings = config.stash[SETTINGS]
     given = [
         f"{option.name} {getattr(settings, option.name)} ({settings.source(option.name)})"
         for option in OPTIONS
         if settings.source(option.name)
     ]
-    return f"failgain: {', '.join(given)}" if given else None
+    if not given:
+        return []
+    from pytest_failgain.report.header import containment_lines
+
+    return [f"failgain: {', '.join(given)}", *containment_lines(settings)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,26 +69,30 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Under xdist: the controller takes in what a worker measured."""
+    """Under xdist: the controller takes in what a worker measured and noted."""
     pickled = getattr(node, "workeroutput", {}).get(_WORKER_KEY)
     if pickled is not None:
         # Our own worker process wrote these bytes.
-        node.config.stash[MEASUREMENTS].extend(pickle.loads(pickled))
+        measurements, notes = pickle.loads(pickled)
+        node.config.stash[MEASUREMENTS].extend(measurements)
+        node.config.stash[NOTES].extend(notes)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     workeroutput = getattr(session.config, "workeroutput", None)
-    if workeroutput is not None and session.config.stash[MEASUREMENTS]:
-        workeroutput[_WORKER_KEY] = pickle.dumps(session.config.stash[MEASUREMENTS])
+    found = session.config.stash[MEASUREMENTS], session.config.stash[NOTES]
+    if workeroutput is not None and any(found):
+        workeroutput[_WORKER_KEY] = pickle.dumps(found)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    measurements = terminalreporter.config.stash[MEASUREMENTS]
-    if measurements:
+    stash = terminalreporter.config.stash
+    measurements, notes = stash[MEASUREMENTS], stash[NOTES]
+    if measurements or notes:
         from pytest_failgain.report.terminal import write_summary
 
         try:
-            write_summary(terminalreporter, measurements)
+            write_summary(terminalreporter, measurements, notes)
         except Exception as error:  # a summary must not take the run's own results with it
             terminalreporter.write_line(
                 f"failgain: the summary broke off ({type(error).__name__}: {error}); the tests' "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 Span = tuple[int, int]
 
 _PYTHON_CALL = re.compile(r"\s*(?P<name>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)\s*\Z", re.DOTALL)
+_FENCED = re.compile(r"\s*```[\w+-]*[ \t]*\n(?P<arguments>.*?)\n?```\s*\Z", re.DOTALL)
 _JSON_ARGUMENTS = re.compile(r'"(?:arguments|parameters|args)"\s*:\s*')
 _JSON_NAME = re.compile(r'"(?:name|function)"\s*:\s*(?P<name>"(?:[^"\\]|\\.)*")')
 _CLOSING_TAG = re.compile(r"\s*(?:</[\w.-]+>|<\|[\w/.-]+\|>|```)\s*\Z")
@@ -25,8 +26,8 @@ _LENIENT = json.JSONDecoder(strict=False)
 class ActionSpans:
     """Character ranges in an action's text, one a call where it makes several.
 
-    `arguments` is the whole text where no call was recognised, as in a program; then nothing is
-    wrapping.
+    `arguments` is what is between the fences of a fenced program, and the whole text where nothing
+    was recognised, as in a bare program; then nothing is wrapping.
     """
 
     arguments: tuple[Span, ...]
@@ -48,13 +49,16 @@ def _overlap(token: Span, part: Span) -> bool:
 
 
 def action_spans(text: str) -> ActionSpans:
-    """The spans of `text`, which is a Python call, JSON calls in any wrapping, or anything else.
+    """The spans of `text`: a Python call, a fenced program, JSON calls in any wrapping, or else.
 
     A call without arguments has an empty argument span, which no token is in.
     """
     python = _PYTHON_CALL.match(text)
     if python:
         return ActionSpans((python.span("arguments"),), (python.span("name"),), recognised=True)
+    fenced = _FENCED.match(text)
+    if fenced and not _JSON_ARGUMENTS.search(text):
+        return ActionSpans((fenced.span("arguments"),), (), recognised=True)
     arguments = tuple(_json_arguments(text))
     if arguments:
         names = (match.span("name") for match in _JSON_NAME.finditer(text))

@@ -9,6 +9,9 @@ import pytest
 if TYPE_CHECKING:
     from pytest_failgain.measurement import Measurement
     from pytest_failgain.options import Settings
+    from pytest_failgain.progress import Progress
 
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 MEASUREMENTS: pytest.StashKey[list[Measurement]] = pytest.StashKey()
+NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
+PROGRESS: pytest.StashKey[Progress] = pytest.StashKey()

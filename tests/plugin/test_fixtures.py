@@ -77,7 +77,7 @@ def test_required_model_does_not_matter_to_tests_that_need_none(project: pytest.
         """
     )
     result = project.runpytest("--failgain-require-model")
-    result.assert_outcomes(passed=len(REMEDY_NAMES) + 1)
+    result.assert_outcomes(passed=len(ENVIRONMENT_NAMES) * len(REMEDY_NAMES) + 1)
 
 
 def test_parameters_are_named_after_environments_and_remedies(project: pytest.Pytester) -> None:
@@ -90,11 +90,12 @@ def test_parameters_are_named_after_environments_and_remedies(project: pytest.Py
     result = project.runpytest("--collect-only", "-q")
     collected = {line.partition("::")[2] for line in result.outlines if "::" in line}
     assert collected == {
-        "test_it[tool_calls]",
-        "test_both[tool_calls-instructed]",
-        "test_both[tool_calls-described]",
-        "test_both[tool_calls-described-minimal]",
-        "test_both[tool_calls-dropped]",
+        *(f"test_it[{name}]" for name in ENVIRONMENT_NAMES),
+        *(
+            f"test_both[{name}-{remedy}]"
+            for name in ("tool_calls", "program_repair")
+            for remedy in ("instructed", "described", "described-minimal", "dropped")
+        ),
     }
 
 
@@ -102,20 +103,24 @@ def test_number_and_seed_of_the_cases_can_be_given_for_all_tests(project: pytest
     project.makepyfile(
         """
         from pytest_failgain.environments import build_environment
+        from pytest_failgain.environments.settings import EnvironmentSettings
 
         def test_it(failgain_environment):
-            expected = build_environment("tool_calls", seed=3).cases(4)
-            assert failgain_environment.name == "tool_calls"
+            same = build_environment(failgain_environment.name, EnvironmentSettings(seed=3))
+            expected = same.cases(4)
             assert failgain_environment.cases(30) == failgain_environment.cases() == expected
         """
     )
     result = project.runpytest("--failgain-cases", "4", "--failgain-seed", "3")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=len(ENVIRONMENT_NAMES))
 
 
 def test_more_cases_than_there_are_is_an_error_at_the_users_line(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
+        import pytest
+
+        @pytest.mark.parametrize("failgain_environment", ["tool_calls"], indirect=True)
         def test_it(failgain_environment):
             failgain_environment.cases(30)
         """
@@ -126,7 +131,7 @@ def test_more_cases_than_there_are_is_an_error_at_the_users_line(project: pytest
             ">       failgain_environment.cases(30)",
             "E       *UsageError: tool_calls cannot give 100000 cases: a seed has *",
             "",
-            "*.py:2: UsageError",
+            "*.py:5: UsageError",
         ],
         consecutive=True,
     )

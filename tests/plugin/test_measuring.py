@@ -107,12 +107,16 @@ def test_cases_of_the_environment_are_measured(
         def test_it(failgain, failgain_harness, failgain_environment):
             result = failgain.measure(failgain_harness, failgain_environment.cases(30))
             assert result.summary()["n"] == 2
-            assert result.environment == "tool_calls"
+            assert result.environment == failgain_environment.name
         """
     )
     result = project.runpytest(*with_model, "--failgain-cases", "2")
-    result.assert_outcomes(passed=1)
-    assert section(result)[0].startswith("tool_calls: 2 cases of 2 tasks, ")
+    result.assert_outcomes(passed=2)
+    headings = [line.partition(",")[0] for line in section(result) if " of 2 tasks, " in line]
+    assert headings == [
+        "tool_calls: 2 cases of 2 tasks",
+        "program_repair: 2 cases of 2 tasks",
+    ]
 
 
 def test_failed_measurement_leaves_no_row(project: pytest.Pytester, with_model: list[str]) -> None:

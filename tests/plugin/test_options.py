@@ -50,6 +50,8 @@ GIVEN = {
     "no_cache": ON_OFF_ON,
     "require_model": ON_OFF_ON,
     "fold_system": ON_OFF_ON,
+    "mbpp": Given(__file__, __file__, __file__, f'"{__file__}"', (Path(__file__),) * 3),
+    "allow_code_execution": ON_OFF_ON,
 }
 
 

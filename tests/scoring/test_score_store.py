@@ -78,8 +78,8 @@ def test_folder_that_cannot_be_made_costs_a_warning_only(
 
 def test_full_disk_costs_a_warning_only(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = ScoreStore(path, "model")
-    assert store._connection is not None
-    store._connection.execute("PRAGMA max_page_count = 1")
+    assert store._rows._connection is not None
+    store._rows._connection.execute("PRAGMA max_page_count = 1")
     store.put_all([((i,), (2,), scores(-i)) for i in range(2000)])
     assert "can't be written" in caplog.text
     assert held(store, (5,), (2,)) == [-5, -5]

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
 from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.environments.settings import EnvironmentSettings
 from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.errors import UsageError
 from pytest_failgain.trajectory import FailureCase
 
-ENVIRONMENTS = {"tool_calls": ToolCallsEnvironment}
+
+def _tool_calls(settings: EnvironmentSettings) -> Environment:
+    form = settings.action_format or "python"
+    return ToolCallsEnvironment(settings.seed, form, settings.verbosity)
+
+
+ENVIRONMENTS: dict[str, Callable[[EnvironmentSettings], Environment]] = {
+    "tool_calls": _tool_calls,
+    "program_repair": ProgramRepairEnvironment,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +41,20 @@ class _FixedCount:
 
 
 def build_environment(
-    name: str,
-    *,
-    seed: int = 0,
-    count: int | None = None,
-    action_format: str = "python",
-    verbosity: str = "standard",
+    name: str, settings: EnvironmentSettings | None = None, *, count: int | None = None
 ) -> Environment:
     """The environment called `name`; `count`, if given, overrides the numbers that tests ask for.
 
     Raises:
-        UsageError: when there is none of that name, or an argument is not one that it takes.
+        UsageError: when there is none of that name, or a setting is not one that it takes.
     """
     try:
-        kind = ENVIRONMENTS[name]
+        build = ENVIRONMENTS[name]
     except KeyError:
         near = get_close_matches(name, ENVIRONMENTS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(
             f"there is no environment {name!r}; there are: {', '.join(ENVIRONMENTS)}{hint}"
         ) from None
-    environment = kind(seed=seed, action_format=action_format, verbosity=verbosity)
+    environment = build(settings or EnvironmentSettings())
     return environment if count is None else _FixedCount(environment, count)

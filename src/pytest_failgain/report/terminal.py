@@ -45,8 +45,12 @@ class SummaryRow:
     verdict: str
 
 
-def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Measurement]) -> None:
-    """Write a section with one table for each environment, model and set of cases."""
+def write_summary(
+    reporter: pytest.TerminalReporter,
+    measurements: Sequence[Measurement],
+    notes: Sequence[str] = (),
+) -> None:
+    """Write a section with one table for each environment, model and set of cases, then notes."""
     reporter.write_sep("=", "failgain", bold=True)
     for group in _groups(measurements):
         reporter.write_line(_heading(group[0]), bold=True)
@@ -64,7 +68,10 @@ def write_summary(reporter: pytest.TerminalReporter, measurements: Sequence[Meas
             if compared is not None:
                 reporter.write_line(compared)
             _write_notes(reporter, measurement)
-    reporter.write_line(_LEGEND)
+    for note in dict.fromkeys(notes):
+        reporter.write_line(f"note: {note}")
+    if measurements:
+        reporter.write_line(_LEGEND)
 
 
 _LEGEND = """\

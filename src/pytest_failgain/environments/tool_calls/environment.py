@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
 
+from pytest_failgain.environments.settings import VERBOSITIES, check_choice
 from pytest_failgain.environments.tool_calls.calls import ACTION_FORMATS
 from pytest_failgain.environments.tool_calls.cases import (
     CASES_PER_OPERATOR,
@@ -16,7 +15,6 @@ from pytest_failgain.environments.tool_calls.cases import (
     make_case,
     variants,
 )
-from pytest_failgain.environments.tool_calls.failures import VERBOSITIES
 from pytest_failgain.environments.tool_calls.operators import OPERATORS
 from pytest_failgain.environments.tool_calls.prompts import system_prompt
 from pytest_failgain.environments.tool_calls.runtime import Outcome, attempt
@@ -44,8 +42,8 @@ class ToolCallsEnvironment:
     def __init__(
         self, seed: int = 0, action_format: str = "python", verbosity: str = "standard"
     ) -> None:
-        _check_choice("action_format", action_format, ACTION_FORMATS)
-        _check_choice("verbosity", verbosity, VERBOSITIES)
+        check_choice("action_format", action_format, ACTION_FORMATS)
+        check_choice("verbosity", verbosity, VERBOSITIES)
         self.seed = seed
         self.verbosity = verbosity
         self._format = ACTION_FORMATS[action_format]
@@ -97,11 +95,3 @@ class ToolCallsEnvironment:
             make_case(variant, self._format, self.opening(variant.point.task), self.verbosity)
             for variant in islice(in_order(self._variants, self.seed), count)
         )
-
-
-def _check_choice(option: str, value: str, choices: Iterable[str]) -> None:
-    names = tuple(choices)
-    if value not in names:
-        nearest = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise UsageError(f"{option} is {value!r}, it must be one of {', '.join(names)}{hint}")

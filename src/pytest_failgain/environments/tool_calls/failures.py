@@ -6,8 +6,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-VERBOSITIES = ("terse", "standard", "verbose")
-
 # A day that lies outside the calendar of every office, so that no hint gives an answer away.
 EXAMPLE_DAY = "2025-02-03"
 LISTED = 6
@@ -27,7 +25,7 @@ class Failure:
         return f"{self.standard} {self.detail}"
 
     def told(self, verbosity: str) -> str:
-        """The text at `verbosity`, one of VERBOSITIES."""
+        """The text at `verbosity`, one of `settings.VERBOSITIES`."""
         return {"terse": self.terse, "standard": self.standard, "verbose": self.verbose}[verbosity]
 
     def echoed(self, call: str) -> str:

@@ -1,0 +1,39 @@
+"""How an agent writes a program: as it is, or between the fences that chat models like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_failgain.trajectory import Action
+
+_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(?P<program>.*?)\n?(?:```|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFormat:
+    """`instruction` asks for the format, `write` makes an action of a program."""
+
+    name: str
+    instruction: str
+    write: Callable[[str], Action]
+
+
+def read_program(action: Action) -> str:
+    """The program in an action: what is in its first fences, or all of its text."""
+    fenced = _FENCED.search(action.text)
+    return fenced["program"] if fenced else action.text
+
+
+def _fence(program: str) -> Action:
+    return Action(f"```python\n{program}\n```")
+
+
+PROGRAM_FORMATS = {
+    form.name: form
+    for form in (
+        ProgramFormat("python", "Answer with the code alone, without code fences.", Action),
+        ProgramFormat("fenced", "Answer with one fenced code block and nothing else.", _fence),
+    )
+}
