@@ -26,7 +26,8 @@ class Failgain:
     are kept in the cache folder and not found again. `cases`, if given, is the number of cases that
     an environment gives wherever a number is asked for. `mbpp` is a file of problems for the
     environment `program_repair`, and `allow_code_execution` lets a model's own programs run there.
-    `on_note` is told what there is to know about an environment's cases.
+    `on_note` is told what there is to know about an environment's cases, and when the cache folder
+    is no use.
 
         failgain = Failgain(model="smollm2-135m")
         cases = failgain.environment("tool_calls").cases(30)
@@ -81,6 +82,7 @@ class Failgain:
                 fold_system=fold_system,
                 keep_scores=keep_scores,
                 progress=self._progress,
+                warn=on_note,
             )
 
         self._load = load

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sqlite3
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _BUSY_SECONDS = 30.0
@@ -22,11 +22,20 @@ class KeptRows:
     """Rows of bytes under keys of bytes, in the table `name` of the SQLite file at `path`.
 
     Of more than `most_rows` rows the oldest make room when the file is opened. `name` and `columns`
-    are the program's own, `name` a plural that warnings use.
+    are the program's own, `name` a plural that warnings use. `warn` is told what went wrong; the
+    log is, if nobody else wants it.
     """
 
-    def __init__(self, path: Path, name: str, columns: Sequence[str], most_rows: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        columns: Sequence[str],
+        most_rows: int,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
         self.path = path
+        self._warn = warn or _log.warning
         self._name = name
         self._read = f"SELECT {', '.join(columns)} FROM {name} WHERE key = ?"
         self._write = f"INSERT OR IGNORE INTO {name} VALUES (?{', ?' * len(columns)})"
@@ -66,7 +75,7 @@ class KeptRows:
         except sqlite3.DatabaseError as error:
             # Not a database any more. What it held can be computed again.
             aside = self.path.with_suffix(".damaged")
-            _log.warning("%s is damaged (%s): moved to %s, begun anew", self.path, error, aside)
+            self._warn(f"{self.path} is damaged ({error}): moved to {aside}, begun anew")
             with contextlib.suppress(OSError):
                 self.path.replace(aside)
                 for extra in ("-wal", "-shm"):
@@ -95,12 +104,8 @@ class KeptRows:
         return connection
 
     def _give_up(self, what: str, error: Exception) -> None:
-        _log.warning(
-            "%s can't be %s at %s (%s): this run keeps them in memory only; free the disk, or "
-            "choose another folder with --failgain-cache-dir",
-            self._name,
-            what,
-            self.path,
-            error,
+        self._warn(
+            f"{self._name} can't be {what} at {self.path} ({error}): this run keeps them in memory "
+            "only; free the disk, or choose another folder with --failgain-cache-dir"
         )
         self._connection = None

@@ -4,15 +4,18 @@ import ast
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import pytest_failgain
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
 from pytest_failgain.environments.program_repair.cases import LIMITS
@@ -27,6 +30,7 @@ from pytest_failgain.errors import UsageError
 from pytest_failgain.trajectory import Action, FailureCase
 
 COUNT = 24
+SOURCES = Path(pytest_failgain.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -226,17 +230,41 @@ def test_the_second_time_nothing_is_executed(
     assert ProgramRepairEnvironment(EnvironmentSettings(kept_in=kept_in)).cases(COUNT) == cases
 
 
+PRINT_DIGEST = """
+import hashlib
+from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
+cases = ProgramRepairEnvironment().cases(3)
+print(hashlib.sha256(repr(cases).encode()).hexdigest())
+"""
+
+
+def digest_in(python: str, **environ: str) -> str:
+    """The digest of the first three cases, executed anew by another interpreter."""
+    environ = {**os.environ, "PYTHONPATH": str(SOURCES), **environ}
+    return subprocess.check_output([python, "-c", PRINT_DIGEST], env=environ, text=True).strip()
+
+
+def other_pythons() -> Iterator[str]:
+    """Interpreters of other supported versions, on the path or where pyenv keeps them."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for minor in range(10, 15):
+        if minor != sys.version_info.minor:
+            found = sorted(map(str, pyenv.glob(f"3.{minor}.*/bin/python3")))
+            yield from found[-1:] or filter(None, [shutil.which(f"python3.{minor}")])
+
+
 def test_cases_do_not_depend_on_the_hash_seed(cases: tuple[FailureCase, ...]) -> None:
-    program = (
-        "from pytest_failgain.environments.program_repair import ProgramRepairEnvironment\n"
-        "import hashlib\n"
-        "cases = ProgramRepairEnvironment().cases(4)\n"
-        "print(hashlib.sha256(repr(cases).encode()).hexdigest())\n"
-    )
     for seed in ("1", "2"):
-        environ = {**os.environ, "PYTHONHASHSEED": seed}
-        output = subprocess.check_output([sys.executable, "-c", program], env=environ, text=True)
-        assert output.strip() == digest(cases[:4])
+        assert digest_in(sys.executable, PYTHONHASHSEED=seed) == digest(cases[:3])
+
+
+def test_cases_are_the_same_on_every_python(cases: tuple[FailureCase, ...]) -> None:
+    pythons = list(other_pythons())
+    if not pythons:
+        pytest.skip("no other supported Python is installed here")
+    assert {python: digest_in(python) for python in pythons} == dict.fromkeys(
+        pythons, digest(cases[:3])
+    )
 
 
 def test_model_written_programs_are_not_run_unless_allowed() -> None:

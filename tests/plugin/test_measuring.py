@@ -20,6 +20,7 @@ from agent_projects import (
 
 from fake_scorer import measured
 from pytest_failgain.report.terminal import write_summary
+from pytest_failgain.scoring import score_store
 
 FAILS = """
 from pytest_failgain import assert_corrective_gain_at_least
@@ -174,3 +175,29 @@ def test_last_digits_that_differ_between_workers_make_no_second_row() -> None:
     write_summary(reporter, [measured({"a": -1.0}), measured({"a": -1.0 + 1e-6})])
     lines = [call.args[0] for call in reporter.write_line.call_args_list]
     assert sum(line.startswith("verbatim  ") for line in lines) == 1
+
+
+def test_notes_end_the_tables_once(project: pytest.Pytester, with_model: list[str]) -> None:
+    project.makepyfile(
+        """
+        from pytest_failgain.stash import NOTES
+
+        def test_it(request, failgain, cases):
+            failgain.measure(failgain.remedy("verbatim"), cases)
+            request.config.stash[NOTES] += ["two cases are odd", "two cases are odd"]
+        """
+    )
+    result = project.runpytest(*with_model)
+    assert section(result).count("note: two cases are odd") == 1
+
+
+def test_a_cache_folder_of_no_use_is_said_in_the_summary(
+    project: pytest.Pytester, with_model: list[str]
+) -> None:
+    project.makepyfile(MEASURES_VERBATIM)
+    project.path.joinpath("cache", f"scores-{score_store.FORMAT}.sqlite3").mkdir(parents=True)
+    result = project.runpytest(*with_model)
+    result.assert_outcomes(passed=1)
+    (note,) = [line for line in section(result) if line.startswith("note: ")]
+    assert "scores can't be opened" in note
+    assert "--failgain-cache-dir" in note

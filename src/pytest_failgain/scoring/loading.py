@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,13 @@ def load_scorer(
     fold_system: bool = False,
     keep_scores: bool = True,
     progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> LocalScorer:
     """The scorer for a model's name, hub id, directory or .gguf file.
 
     `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
     With `keep_scores`, what was scored before is read from the cache folder and what is new goes
-    there.
+    there; `warn` is told when that folder is no use.
 
     Raises:
         ModelError: when the model can't be found, fetched, converted or loaded.
@@ -53,7 +54,7 @@ def load_scorer(
         path = folder / f"scores-{score_store.FORMAT}.sqlite3"
         # What else could move a number: the device's arithmetic, by its kind.
         model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
-        scorer.known = score_store.ScoreStore(path, model)
+        scorer.known = score_store.ScoreStore(path, model, warn=warn)
     return scorer
 
 

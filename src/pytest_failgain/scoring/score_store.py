@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +21,19 @@ class ScoreStore:
     """Token scores of (context, action) pairs of the model `model`, in the file at `path`.
 
     `model` has to tell apart whatever gives other numbers: weights, tokenizer, dtype. `remembered`
-    holds what this process has used; the file holds all.
+    holds what this process has used; the file holds all. `warn` is told when the file is no use.
     """
 
-    def __init__(self, path: Path, model: str, most_rows: int = _MOST_ROWS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        model: str,
+        most_rows: int = _MOST_ROWS,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
         self._model = model.encode()
         self._remembered = ScoreCache()
-        self._rows = KeptRows(path, "scores", ("logprobs", "matches"), most_rows)
+        self._rows = KeptRows(path, "scores", ("logprobs", "matches"), most_rows, warn)
 
     def get(self, context: Tokens, action: Tokens) -> TokenScores | None:
         """The scores of the pair, or None if they are not known."""

@@ -31,7 +31,7 @@ from pytest_failgain.errors import UsageError
 from pytest_failgain.trajectory import Action, FailureCase, Step, Trajectory
 
 # So many problems are executed at once, and so many are named in a note.
-_AT_ONCE = 8
+_AT_ONCE = 4
 _NAMED = 3
 
 _RULES = """\
@@ -77,7 +77,8 @@ class ProgramRepairEnvironment:
 
     @cached_property
     def _runner(self) -> TrialRunner:
-        return TrialRunner(self._settings.kept_in, self._settings.progress)
+        settings = self._settings
+        return TrialRunner(settings.kept_in, settings.progress, settings.on_note)
 
     def opening(self, task: Problem) -> Trajectory:
         """The trajectory of `task` before any step."""

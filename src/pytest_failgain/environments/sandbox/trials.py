@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -25,16 +25,21 @@ class TrialRunner:
     """Runs trials, as many at once as there are cores.
 
     Verdicts are kept in the folder `kept_in`, if one is given, by the content of the trial and the
-    version of Python.
+    version of Python; `warn` is told when that folder is no use.
     """
 
-    def __init__(self, kept_in: Path | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        kept_in: Path | None = None,
+        progress: Progress | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
         self._progress = progress or NoProgress()
         self._known: dict[bytes, Verdict] = {}
         self._rows: KeptRows | None = None
         if kept_in is not None:
             path = kept_in / f"verdicts-{FORMAT}.sqlite3"
-            self._rows = KeptRows(path, "verdicts", ("verdict",), _MOST_ROWS)
+            self._rows = KeptRows(path, "verdicts", ("verdict",), _MOST_ROWS, warn)
         self.executed = 0
 
     def run(self, trials: Sequence[Trial], label: str) -> list[Verdict]:

@@ -16,7 +16,7 @@ _Said = str | Callable[[re.Match[str]], str]
 # What no version needs, wherever it stands in a message: addresses, and guesses at what was meant,
 # which are a sentence of their own or follow a comma or semicolon.
 _CLUTTER = re.compile(
-    r" at 0x[0-9A-F]+"
+    r"(?:\A| )at 0x[0-9A-F]+"
     r"|[.,;] (?:did you|or did you|perhaps you|maybe you|is this intended) [^\n]*\?",
     re.IGNORECASE,
 )
@@ -290,7 +290,8 @@ _WORDINGS: tuple[tuple[str, _Said], ...] = (
     (
         (
             r"ValueError: expected (?:a number in range|a number between|a finite input"
-            r"|a positive input|a nonnegative input|a noninteger or positive integer|argument value).*"
+            r"|a positive input|a nonnegative input|a noninteger or positive integer"
+            r"|argument value).*"
         ),
         "ValueError: math domain error",
     ),
