@@ -219,13 +219,15 @@ def _signed_value(estimate: Estimate) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}" if math.isfinite(share) else "-"
+    # A rounded zero has no sign.
+    return f"{round(share, 2) + 0.0:.0%}" if math.isfinite(share) else "-"
 
 
 def _percents(estimate: Estimate) -> str:
+    value = _percent(estimate.value)
     if not math.isfinite(estimate.low):
-        return f"{estimate.value:.0%} [unknown]"
-    return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
+        return f"{value} [unknown]"
+    return f"{value} [{_percent(estimate.low)}, {_percent(estimate.high)}]"
 
 
 def _change(before: Estimate, after: Estimate) -> str:

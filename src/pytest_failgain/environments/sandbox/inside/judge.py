@@ -24,15 +24,23 @@ class GuestSlowError(BaseException):
     """It took too long to answer."""
 
 
+class TestsError(Exception):
+    """The tests can't be used."""
+
+
 class Judge:
-    """Tries one program on its tests. `verdict` is the outcome so far."""
+    """Tries one program on its tests. `verdict` is the outcome so far.
+
+    Raises:
+        TestsError: when the tests are not Python, or hold no assert.
+    """
 
     def __init__(self, link: socket.socket, program: str, tests: str) -> None:
         self._link = link
         self._program = program
         self._source = {TESTS: tests, PROGRAM: program}
         self._names: dict[str, Any] = {"__name__": "tests"}
-        self._statements = ast.parse(tests, TESTS).body
+        self._statements = _statements(tests)
         self.verdict: dict[str, Any] = {
             "tests": sum(isinstance(statement, ast.Assert) for statement in self._statements),
             "tests_passed": 0,
@@ -139,6 +147,16 @@ class _Function:
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"
+
+
+def _statements(tests: str) -> list[ast.stmt]:
+    try:
+        statements = ast.parse(tests, TESTS).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TestsError(f"the tests are not Python: {error}") from None
+    if not any(isinstance(statement, ast.Assert) for statement in statements):
+        raise TestsError("there is no assert among the tests, so any program would pass them")
+    return statements
 
 
 def _wanted(statements: list[ast.stmt]) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import walls
 from .guest import serve
-from .judge import Judge
+from .judge import Judge, TestsError
 
 _REQUEST, _VERDICT, _ERRORS = 0, 1, 2
 _JUDGE_BYTES = 512 * 1024 * 1024
@@ -94,24 +94,36 @@ def _judge(
     names: frozenset[str],
 ) -> None:
     told = link.recv(200, socket.MSG_WAITALL).decode().split(",")
+    if told == [""]:
+        sys.exit("the process for the program ended early")
     # The time of its own work is limited from outside. Signals stay allowed: where there is no
     # process namespace, the judge ends the guest itself.
     own = {**bounds, "cpu_seconds": 3600, "memory_bytes": _JUDGE_BYTES}
     walls.confine(built.users[0] if built.users else None, own, built.names)
-    os.write(_VERDICT, b"started\n")  # from here on, whatever goes wrong is the trial's doing
+    os.write(_VERDICT, b"started")  # from here on, whatever goes wrong is the trial's doing
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(os.dup(_REQUEST), encoding="utf-8") as stream:
         trial = json.load(stream)
     out = os.dup(_VERDICT)
     _silence(_REQUEST, _VERDICT, _ERRORS)  # a test may print
     with _Timed(link, end) as timed:
-        judge = Judge(timed, trial["program"], "\n".join(trial["tests"]))
+        try:
+            judge = Judge(timed, trial["program"], "\n".join(trial["tests"]))
+        except TestsError as error:
+            _tell(out, {"refused": str(error)})
+            os._exit(0)
+        _tell(out, judge.verdict)
         judge.try_program()
     verdict = {**judge.verdict, **_ended(guest, judge.verdict["outcome"], bounds)}
     verdict["walls"] = sorted({*built.names, *(name.strip() for name in told)} - {""})
-    with open(out, "w", encoding="utf-8") as stream:
-        json.dump(verdict, stream)
+    _tell(out, verdict)
     os._exit(0)
+
+
+def _tell(out: int, answer: dict[str, Any]) -> None:
+    """Add a line to what is read outside. The last word on each thing is what counts."""
+    with open(out, "w", encoding="utf-8", closefd=False) as stream:
+        stream.write("\n" + json.dumps(answer))
 
 
 def _silence(*streams: int) -> None:

@@ -1,4 +1,4 @@
-"""The walls: namespaces, unprivileged users, limits, Landlock, and a filter of system calls.
+"""The walls: namespaces, unprivileged users, limits, Landlock and the filter of system calls.
 
 Everything that the platform lacks is left out, and what there is gets reported. Linux has all of
 it since 5.13, also for a user who is not root. Namespaces are what containers and distributions
@@ -15,6 +15,8 @@ import struct
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from .call_filter import PR_SET_PDEATHSIG, deny_calls
 
 _NEWUSER = 0x10000000
 _NAMESPACES = {
@@ -35,7 +37,7 @@ _SIGNALS_AND_ABSTRACT_SOCKETS, _O_PATH = 3, 0o10000000
 # Where a user has sockets and terminals, which can be written to in a read-only folder, too.
 _HIDDEN = ("/run", "/tmp", "/var/tmp", "/dev/shm", "/dev/pts")
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _SIGKILL = 9
 
 
@@ -61,11 +63,11 @@ def enter_namespaces(folder: str, wanted: frozenset[str]) -> Walls:
         readable = _open_to_all(os.path.dirname(os.__file__))
         if "processes" in names and ("files" in names or readable):
             users = (first, first + 1)
-        elif readable and _become(first):
+        elif readable:
             # The judge and the guest have to share a user then, so that one can end the other.
-            with contextlib.suppress(OSError):
-                os.chown(folder, first, -1)
-            names.add("user")
+            _give(folder, first)
+            if _become(first):
+                names.add("user")
     # After that, what was left before can't be built in any more.
     alone = not names & _NAMESPACES.keys()
     if alone and "user_namespace" in wanted and _enter_user_namespace(libc):
@@ -105,14 +107,14 @@ def mount_read_only(folder: str, walls: Walls, file_bytes: int) -> Walls:
     names = walls.names
     libc = _libc()
     if "files" not in names:
-        return walls
+        return _without_files(folder, walls)
     attributes = struct.pack("QQQQ", _MS_RDONLY, 0, 0, 0)
     if (
         libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0
         or libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, len(attributes))
         != 0
     ):
-        return _without_files(walls)
+        return _without_files(folder, walls)
     plain = _MS_NOSUID | _MS_NODEV
     hidden = [place for place in _HIDDEN if os.path.isdir(place) and not _holds_python(place)]
     for place in hidden:
@@ -123,7 +125,7 @@ def mount_read_only(folder: str, walls: Walls, file_bytes: int) -> Walls:
         _bring_python(libc, f"{hidden[0]}/python")
     options = f"size={file_bytes},nr_inodes=1000,mode=1777".encode()
     if libc.mount(b"none", os.fsencode(folder), b"tmpfs", plain, options) != 0:
-        return _without_files(walls)
+        return _without_files(folder, walls)
     os.chdir(folder)
     for place in hidden:
         libc.mount(b"none", place.encode(), None, plain | _MS_REMOUNT | _MS_RDONLY, None)
@@ -132,21 +134,36 @@ def mount_read_only(folder: str, walls: Walls, file_bytes: int) -> Walls:
     return walls
 
 
-def _without_files(walls: Walls) -> Walls:
+def _without_files(folder: str, walls: Walls) -> Walls:
     # Another user could not read a standard library in a closed folder.
     users = walls.users if _open_to_all(os.path.dirname(os.__file__)) else None
+    if users is not None:
+        _give(folder, users[1])
     return Walls(walls.names - {"files"}, users)
+
+
+def _give(folder: str, user: int) -> None:
+    with contextlib.suppress(OSError):
+        os.chown(folder, user, -1)
 
 
 def _bring_python(libc: Any, place: str) -> None:
     """Show the standard library at `place`: where it is may be closed to all but root."""
+    moved: dict[str, str] = {}
     for number, path in enumerate(sys.path):
         if os.path.isdir(path):
             shown = f"{place}/{number}"
             os.makedirs(shown)
             if libc.mount(os.fsencode(path), shown.encode(), None, _MS_BIND | _MS_REC, None) == 0:
-                sys.path[number] = shown
+                moved[path] = sys.path[number] = shown
     sys.path_importer_cache.clear()
+    # Packages that are imported already know where the rest of them is.
+    for module in list(sys.modules.values()):
+        folders = getattr(module, "__path__", None)
+        if isinstance(folders, list):
+            for number, path in enumerate(folders):
+                home, _, name = path.rpartition("/")
+                folders[number] = f"{moved[home]}/{name}" if home in moved else path
 
 
 def _open_to_all(path: str) -> bool:
@@ -178,14 +195,24 @@ def confine(user: int | None, limits: Mapping[str, Any], names: frozenset[str]) 
         ("RLIMIT_AS", limits["memory_bytes"]),
         ("RLIMIT_FSIZE", limits["file_bytes"]),
         ("RLIMIT_NOFILE", 64),
-        ("RLIMIT_NPROC", limits["processes"]),
     ):
         if _limited(limit, value):
             done.add(limit)
     if user is not None and _become(user):
         done.add("user")
-    if libc is None:
-        return frozenset(done)
+    if libc is not None:
+        done |= _denied(libc, names)
+    # This counts all processes of a user. Behind the filter a program starts none; so there, one
+    # that shares its user need not be refused a thread because of what else is running.
+    alone = user is not None or not names.isdisjoint(("user", "user_namespace"))
+    if (alone or "filter" not in done) and _limited("RLIMIT_NPROC", limits["processes"]):
+        done.add("RLIMIT_NPROC")
+    return frozenset(done)
+
+
+def _denied(libc: Any, names: frozenset[str]) -> set[str]:
+    """Give up what only Linux knows of."""
+    done = set()
     # No capabilities, whatever user it is; and none to be had from a file.
     libc.capset(struct.pack("II", 0x20080522, 0), bytes(24))
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -194,16 +221,16 @@ def confine(user: int | None, limits: Mapping[str, Any], names: frozenset[str]) 
     hide_memory()
     if "landlock" in names and _landlocked(libc):
         done.add("landlock")
-    if "filter" in names and _filtered(libc, contained="processes" in names):
+    if "filter" in names and deny_calls(libc, contained="processes" in names):
         done.add("filter")
-    return frozenset(done)
+    return done
 
 
 def die_with_parent() -> None:
     """Be killed when the process that started this one ends."""
     libc = _libc()
     if libc is not None:
-        libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        libc.prctl(PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def _landlocked(libc: Any) -> bool:
@@ -263,92 +290,3 @@ def _limited(name: str, value: int) -> bool:
 
 def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
-
-# System calls by their numbers on each architecture. Denied to every program: what reaches the
-# network or another process's memory, what starts a process, what undoes a namespace, and what
-# keeps data where no limit counts it.
-_ALWAYS = {
-    "shmget": (29, 194),
-    "socket": (41, 198),
-    "fork": (57, None),
-    "vfork": (58, None),
-    "msgget": (68, 186),
-    "ptrace": (101, 117),
-    "mount": (165, 40),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "unshare": (272, 97),
-    "perf_event_open": (298, 241),
-    "setns": (308, 268),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "memfd_create": (319, 279),
-    "bpf": (321, 280),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "pidfd_open": (434, 434),
-    "memfd_secret": (447, 447),
-}
-# Where the user's other processes are in reach.
-_SIGNALS = {
-    "kill": (62, 129),
-    "rt_sigqueueinfo": (129, 138),
-    "tkill": (200, 130),
-    "tgkill": (234, 131),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
-}
-_CLONE = (56, 220)
-_PRCTL = (157, 167)
-_CLONE3 = (435, 435)
-_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _DENY, _UNKNOWN, _KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-_X32 = 0x40000000
-_CLONE_THREAD = 0x10000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-
-
-def _filtered(libc: Any, *, contained: bool) -> bool:
-    """Deny the calls above with EPERM, from now on and in every process that follows."""
-    known = _ARCHITECTURES.get(os.uname().machine)
-    if known is None:
-        return False
-    architecture, column = known
-    denied = [*_ALWAYS.values(), *(() if contained else _SIGNALS.values())]
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER),
-        # Another way to call the same things.
-        (_AT_LEAST, 0, 1, _X32),
-        (_RETURN, 0, 0, _DENY),
-        # Its flags are out of a filter's sight. Told that it is missing, the C library uses clone.
-        (_EQUAL, 0, 1, _CLONE3[column]),
-        (_RETURN, 0, 0, _UNKNOWN),
-    ]
-    for numbers in denied:
-        number = numbers[column]
-        if number is not None:
-            program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _DENY)]
-    program += [
-        (_EQUAL, 0, 4, _CLONE[column]),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_ANY_BIT, 1, 0, _CLONE_THREAD),
-        (_RETURN, 0, 0, _DENY),
-        (_RETURN, 0, 0, _ALLOW),
-        # So that it can't outlive the judge.
-        (_EQUAL, 0, 3, _PRCTL[column]),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_EQUAL, 0, 1, _PR_SET_PDEATHSIG),
-        (_RETURN, 0, 0, _DENY),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-    code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(buffer))
-    return bool(libc.prctl(_PR_SET_SECCOMP, 2, header, 0, 0) == 0)
