@@ -17,8 +17,8 @@ demo: $(READY) fetch  ## Measure an example agent's failure records with a real 
 test: lint fetch  ## Everything that CI checks.
 	$(BIN)/python -m pytest
 
-quick: $(READY)  ## The tests that need no real model and no thousand programs.
-	$(BIN)/python -m pytest -m "not model and not slow"
+quick: $(READY)  ## The tests that need no real model and few programs: about a minute.
+	$(BIN)/python -m pytest -n auto -m "not model and not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

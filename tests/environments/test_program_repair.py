@@ -27,9 +27,12 @@ from pytest_failgain.environments.sandbox import Trial, Verdict
 from pytest_failgain.environments.sandbox.trials import TrialRunner
 from pytest_failgain.environments.settings import VERBOSITIES, EnvironmentSettings
 from pytest_failgain.errors import UsageError
+from pytest_failgain.harnesses import remedied
+from pytest_failgain.measurement import inversion_removed, measure
+from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.trajectory import Action, FailureCase
 
-COUNT = 24
+COUNT = 16
 SOURCES = Path(pytest_failgain.__file__).parents[1]
 
 
@@ -258,6 +261,7 @@ def test_cases_do_not_depend_on_the_hash_seed(cases: tuple[FailureCase, ...]) ->
         assert digest_in(sys.executable, PYTHONHASHSEED=seed) == digest(cases[:3])
 
 
+@pytest.mark.slow
 def test_cases_are_the_same_on_every_python(cases: tuple[FailureCase, ...]) -> None:
     pythons = list(other_pythons())
     if not pythons:
@@ -334,3 +338,17 @@ def test_the_real_file_gives_many_cases_of_every_operator(mbpp: Path, tmp_path: 
     again = ProgramRepairEnvironment(settings)
     assert again.cases() == found
     assert again._runner.executed == 0
+
+
+@pytest.mark.model
+def test_a_verbatim_record_backfires_and_a_description_does_not(
+    smollm2: LocalScorer, kept_in: Path
+) -> None:
+    cases = ProgramRepairEnvironment(EnvironmentSettings(kept_in=kept_in)).cases(30)
+    verbatim = measure(smollm2, remedied("verbatim"), cases)
+    gain = verbatim.estimates["corrective_gain_per_token"]
+    assert gain.n == 30
+    assert gain.value < -0.5
+    assert gain.high < 0
+    described = measure(smollm2, remedied("described"), cases)
+    assert inversion_removed(described, verbatim).value >= 0.8

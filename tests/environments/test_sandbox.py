@@ -94,19 +94,29 @@ def state_of_this_process() -> dict[str, object]:
         "folder": os.getcwd(),
         "environment": {**os.environ, "PYTEST_CURRENT_TEST": ""},
         "threads": threading.active_count(),
-        "files": sorted(os.listdir("/dev/fd"))[:-1],
         "modules": len([name for name in sys.modules if name.startswith("inside")]),
         "umask": os.umask(os.umask(0o22)),
     }
+
+
+def open_files() -> set[tuple[str, str]]:
+    """The open file descriptors, each with what it is open on."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return found
 
 
 @pytest.fixture(autouse=True)
 def unharmed() -> Iterator[None]:
     """Whatever a trial does, this process is as it was, and has no child left."""
     os.umask(0o22)
-    before = state_of_this_process()
+    before, files = state_of_this_process(), open_files()
     yield
     assert state_of_this_process() == before
+    # What other tests left open may be closed meanwhile.
+    assert open_files() <= files
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -157,7 +167,9 @@ def hostile_cases() -> Iterator[Any]:
     for name, hostile in HOSTILE.items():
         for mode in MODES:
             if mode in hostile.modes:
-                yield pytest.param(hostile, mode, id=f"{name}-{mode}")
+                quick = mode == "all" and "timeout" not in hostile.outcomes
+                marks = () if quick else (pytest.mark.slow,)
+                yield pytest.param(hostile, mode, id=f"{name}-{mode}", marks=marks)
 
 
 @pytest.mark.parametrize(("hostile", "mode"), tuple(hostile_cases()))
@@ -679,6 +691,7 @@ def test_the_figures_are_those_of_the_program() -> None:
     assert 100 << 20 < verdict.memory_bytes < 200 << 20
 
 
+@pytest.mark.slow
 def test_a_test_that_takes_too_long_ends_too() -> None:
     """A program may answer with what makes a test long."""
     tests = ("assert sum(range(f(1))) == 2",)
