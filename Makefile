@@ -14,8 +14,9 @@ export OMP_WAIT_POLICY := PASSIVE
 demo: $(READY) fetch  ## Measure an example agent's failure records with a real model.
 	cd example_project && ../$(BIN)/python -m pytest --failgain-model $(MODEL)
 
-test: lint fetch  ## Everything that CI checks.
-	$(BIN)/python -m pytest
+test: lint fetch  ## Everything that CI checks. A model takes all cores, so it has them to itself.
+	$(BIN)/python -m pytest -n auto -m "not model"
+	$(BIN)/python -m pytest -m model
 
 quick: $(READY)  ## The tests that need no real model and few programs: about a minute.
 	$(BIN)/python -m pytest -n auto -m "not model and not slow"
