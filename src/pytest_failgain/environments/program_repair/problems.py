@@ -12,6 +12,7 @@ from typing import Any
 from pytest_failgain.errors import CaseError, UsageError
 from pytest_failgain.published import Fields
 
+_EXPECTED = "An entry has task_id, prompt (or text), code and test_list, as in MBPP's files"
 _OWN = Path(__file__).with_name("problems.json")
 
 
@@ -54,7 +55,7 @@ def _read(path: Path, prefix: str) -> Iterator[Problem]:
             if problem.name in names:
                 raise CaseError(f"the task {problem.name!r} stands there twice")
         except CaseError as error:
-            raise CaseError(f"{path}, {place}: {error}") from None
+            raise CaseError(f"{path}, {place}: {error}. {_EXPECTED}") from None
         names.add(problem.name)
         yield problem
     if not names:
