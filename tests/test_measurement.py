@@ -48,7 +48,7 @@ from pytest_failgain.prompt import Prompt
 from pytest_failgain.published import case_from_item
 from pytest_failgain.scoring.protocol import Pair, Score
 from pytest_failgain.spans import action_spans
-from pytest_failgain.trajectory import Action, FailureCase, ToolCall, Trajectory
+from pytest_failgain.trajectory import Action, FailureCase, Step, ToolCall, Trajectory
 from strategies import cases, plain_harnesses, quick, render_as_text
 
 ESTIMATES = (
@@ -170,6 +170,26 @@ def test_dropped_has_a_gain_of_exactly_0_on_top_of_any_harness(
     )
     assert before == failed
     assert str(result.by_construction).startswith("gain 0")
+
+
+def goal_only(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """A harness that writes no system prompt, and of all turns the last step's answer alone."""
+    answers = [step.observation for step in trajectory.steps if isinstance(step, Step)]
+    return [{"role": "user", "content": f"{trajectory.goal} {answers[-1:]}"}]
+
+
+def test_remedies_that_change_no_prompt_are_named() -> None:
+    result = measure(FakeScorer(), remedied("instructed", goal_only), [failure_case()])
+    (said,) = [warning for warning in result.warnings if "no prompt differs" in warning]
+    assert said == (
+        "no prompt differs from goal_only's own: to be instructed, goal_only has to write the "
+        "trajectory's system prompt, and to have failures described, its UserTurns"
+    )
+
+
+@pytest.mark.parametrize("name", ["verbatim", "instructed", "described", "dropped"])
+def test_remedies_that_change_a_prompt_are_not(name: str) -> None:
+    assert measure(FakeScorer(), remedied(name), [failure_case()]).without_effect is None
 
 
 def test_a_row_is_one_candidate_in_one_condition() -> None:

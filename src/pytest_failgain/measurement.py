@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
-from pytest_failgain.errors import CaseError, ScoringError, UsageError
+from pytest_failgain.conditions import DEFAULT_CONDITIONS, FAILED, Condition
+from pytest_failgain.errors import CaseError, HarnessError, ScoringError, UsageError
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name
 from pytest_failgain.progress import NoProgress, Progress, job
@@ -110,7 +110,8 @@ class Measurement:
 
     `adaptations` counts, by its description, how many cases needed each change for the model's chat
     template. `left_out` counts, by condition, the cases that lack what the condition needs.
-    `by_construction` is what follows from the harness's definition alone.
+    `by_construction` is what follows from the harness's definition alone. `without_effect` tells of
+    remedies that change no prompt, None where they change one or there are none.
     """
 
     harness: str
@@ -122,6 +123,7 @@ class Measurement:
     adaptations: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     by_construction: str | None = None
+    without_effect: str | None = None
 
     @cached_property
     def by_key(self) -> dict[tuple[str, str, str], Row]:
@@ -247,6 +249,8 @@ class Measurement:
                 f"only {tasks} task{'s' if tasks > 1 else ''}: intervals resample tasks, and are "
                 f"too narrow with fewer than {_FEW_TASKS}"
             )
+        if self.without_effect:
+            yield self.without_effect
         befores = [self.by_key[case_id, "before", "failed"] for case_id in values.case_ids]
         afters = [self.by_key[case_id, "failed", "failed"] for case_id in values.case_ids]
         wrapped = [_worst_wrapper(row) for row in befores]
@@ -358,6 +362,7 @@ def measure(
         adaptations=tuple(adapted.most_common()),
         left_out=tuple(left_out.most_common()),
         by_construction=getattr(harness, "by_construction", None),
+        without_effect=_without_effect(harness, cases),
     )
 
 
@@ -428,6 +433,27 @@ def _with_remedy(harness: Harness, condition: Condition) -> Harness:
         # Its own remedies look at the failed step first, as they do when `remedied` joins them.
         return RemediedHarness(name, harness.base, (*harness.remedies, condition.remedy))
     return RemediedHarness(name, harness, (condition.remedy,))
+
+
+def _without_effect(harness: Harness, cases: Sequence[FailureCase]) -> str | None:
+    """What to say if the remedies of `harness` leave every prompt as it was without them."""
+    if not isinstance(harness, RemediedHarness) or not harness.remedies or not cases:
+        return None
+    for case in cases:
+        trajectory = FAILED.trajectory(case)
+        if trajectory is None:
+            continue
+        try:
+            plain = render(harness.base, trajectory, case_id=case.case_id)
+        except HarnessError:  # what it can't write needs the remedy
+            return None
+        if plain != render(harness, trajectory, case_id=case.case_id):
+            return None
+    base = harness_name(harness.base)
+    return (
+        f"no prompt differs from {base}'s own: to be instructed, {base} has to write the "
+        "trajectory's system prompt, and to have failures described, its UserTurns"
+    )
 
 
 def _check_numbers(model: ModelIdentity, score: Score, place: str) -> None:

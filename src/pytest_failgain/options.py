@@ -7,7 +7,6 @@ came from, for the header.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+# Named tuples, since every pytest run waits for these classes to be made.
+class Settings(NamedTuple):
     """The options' values. `sources` has, by field name, where a value that was given came from."""
 
     model: str | None = None
@@ -39,7 +38,6 @@ class Settings:
         return (self.sources or {}).get(name)
 
 
-# Named tuples, since every pytest run waits for these classes to be made.
 class Kind(NamedTuple):
     """What an option takes: `fits` says it to a person, `ini` is pytest's name of its TOML type.
 
@@ -189,7 +187,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> Settings
         except ValueError as hint:
             raise pytest.UsageError(f"{source}: {option.kind.fits}, not {text!r}{hint}") from None
         sources[option.name] = source
-    assert values.keys() <= {field.name for field in fields(Settings)}
+    assert values.keys() <= set(Settings._fields)
     return Settings(**values, sources=sources)
 
 

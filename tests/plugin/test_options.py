@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def given(place: int) -> dict[str, Any]:
 
 
 def test_every_setting_is_an_option() -> None:
-    names = [field.name for field in fields(Settings) if field.name != "sources"]
+    names = [name for name in Settings._fields if name != "sources"]
     assert [option.name for option in OPTIONS] == names == list(GIVEN)
 
 
