@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition, condition_named
@@ -26,8 +27,8 @@ class Failgain:
     are kept in the cache folder and not found again. `cases`, if given, is the number of cases that
     an environment gives wherever a number is asked for. `mbpp` is a file of problems for the
     environment `program_repair`, and `allow_code_execution` lets a model's own programs run there.
-    `on_note` is told what there is to know about an environment's cases, and when the cache folder
-    is no use.
+    `on_note` is told what there is to know about an environment's cases and about the cache folder,
+    as a subject and a text; see `EnvironmentSettings`.
 
         failgain = Failgain(model="smollm2-135m")
         cases = failgain.environment("tool_calls").cases(30)
@@ -42,28 +43,29 @@ class Failgain:
         dtype: str = "float32",
         device: str = "cpu",
         threads: int | None = None,
-        cache_dir: Path | None = None,
+        cache_dir: Path | str | None = None,
         offline: bool = False,
         fold_system: bool = False,
         keep_scores: bool = True,
         cases: int | None = None,
         seed: int = 0,
-        mbpp: Path | None = None,
+        mbpp: Path | str | None = None,
         allow_code_execution: bool = False,
         progress: Progress | None = None,
         on_measured: Callable[[Measurement], None] | None = None,
-        on_note: Callable[[str], None] | None = None,
+        on_note: Callable[[str, str], None] = ignore_note,
     ) -> None:
+        folder = None if cache_dir is None else Path(cache_dir)
         self._progress = progress or NoProgress()
         self._on_measured = on_measured
         self._cases = cases
         self._settings = EnvironmentSettings(
             seed=seed,
-            mbpp=mbpp,
+            mbpp=None if mbpp is None else Path(mbpp),
             allow_code_execution=allow_code_execution,
-            kept_in=(cache_dir or default_cache_dir()) if keep_scores else None,
+            kept_in=(folder or default_cache_dir()) if keep_scores else None,
             progress=self._progress,
-            on_note=on_note or ignore_note,
+            on_note=on_note,
         )
         self._scorer: Scorer | None = None if isinstance(model, str) else model
 
@@ -77,12 +79,12 @@ class Failgain:
                 dtype=dtype,
                 device=device,
                 threads=threads,
-                cache_dir=cache_dir,
+                cache_dir=folder,
                 offline=offline,
                 fold_system=fold_system,
                 keep_scores=keep_scores,
                 progress=self._progress,
-                warn=on_note,
+                warn=partial(on_note, "scores"),
             )
 
         self._load = load

@@ -56,7 +56,7 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         allow_code_execution=settings.allow_code_execution,
         progress=pytest_progress(config),
         on_measured=config.stash[MEASUREMENTS].append,
-        on_note=config.stash[NOTES].append,
+        on_note=config.stash[NOTES].__setitem__,
     )
 
 
@@ -98,7 +98,7 @@ def failgain_environment(request: pytest.FixtureRequest) -> Environment:
             allow_code_execution=settings.allow_code_execution,
             kept_in=None if settings.no_cache else settings.cache_dir or default_cache_dir(),
             progress=pytest_progress(config),
-            on_note=config.stash[NOTES].append,
+            on_note=config.stash[NOTES].__setitem__,
         ),
         count=settings.cases,
     )

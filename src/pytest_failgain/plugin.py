@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SETTINGS] = read_settings(config, os.environ)
     config.stash[MEASUREMENTS] = []
-    config.stash[NOTES] = []
+    config.stash[NOTES] = {}
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -75,7 +75,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:
         # Our own worker process wrote these bytes.
         measurements, notes = pickle.loads(pickled)
         node.config.stash[MEASUREMENTS].extend(measurements)
-        node.config.stash[NOTES].extend(notes)
+        node.config.stash[NOTES].update(notes)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -87,7 +87,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     stash = terminalreporter.config.stash
-    measurements, notes = stash[MEASUREMENTS], stash[NOTES]
+    measurements, notes = stash[MEASUREMENTS], [*stash[NOTES].values()]
     if measurements or notes:
         from pytest_failgain.report.terminal import write_summary
 

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 MEASUREMENTS: pytest.StashKey[list[Measurement]] = pytest.StashKey()
-NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
+NOTES: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 PROGRESS: pytest.StashKey[Progress] = pytest.StashKey()

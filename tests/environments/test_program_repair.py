@@ -12,16 +12,18 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pytest_failgain
 from pytest_failgain.conditions import CONDITIONS
+from pytest_failgain.environments import build_environment
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
-from pytest_failgain.environments.program_repair.cases import LIMITS
+from pytest_failgain.environments.program_repair.cases import LIMITS, trials_of
 from pytest_failgain.environments.program_repair.formats import read_program
 from pytest_failgain.environments.program_repair.mutations import OPERATORS
-from pytest_failgain.environments.program_repair.problems import own_problems
+from pytest_failgain.environments.program_repair.problems import Problem, own_problems
 from pytest_failgain.environments.protocol import Environment
 from pytest_failgain.environments.sandbox import Trial, Verdict
 from pytest_failgain.environments.sandbox.trials import TrialRunner
@@ -215,12 +217,14 @@ def test_fenced_programs_are_the_same_programs_between_fences(
         ("x = 1", "x = 1"),
         ("```python\nx = 1\n```", "x = 1"),
         ("Sure, here it is:\n```py\nx = 1\ny = 2\n```\nIt works.", "x = 1\ny = 2"),
-        ("```\nx = 1```", "x = 1"),
         ("```python\nx = 1", "x = 1"),
+        ('def f():\n    """Call it so:\n\n```\nf()\n```\n    """', None),
+        ('Well:\n```\ndef f():\n    """As ```f()```."""\n```', 'def f():\n    """As ```f()```."""'),
+        ("# See `f`.\nx = 1", None),
     ],
 )
-def test_the_program_is_found_in_what_a_model_writes(text: str, program: str) -> None:
-    assert read_program(Action(text)) == program
+def test_the_program_is_found_in_what_a_model_writes(text: str, program: str | None) -> None:
+    assert read_program(Action(text)) == (text if program is None else program)
 
 
 def test_the_second_time_nothing_is_executed(
@@ -271,6 +275,57 @@ def test_cases_are_the_same_on_every_python(cases: tuple[FailureCase, ...]) -> N
     )
 
 
+def test_cases_can_be_asked_for_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(trial: Trial) -> Verdict:
+        raise UsageError("no sandbox")
+
+    environment = ProgramRepairEnvironment()
+    monkeypatch.setattr("pytest_failgain.environments.sandbox.trials.run_program", refuse)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="no sandbox"):
+            environment.cases(1)
+    monkeypatch.undo()
+    assert len(environment.cases(1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "unsteady"),
+    [
+        ("x = {1, 2}", True),
+        ("x = {n for n in y}", True),
+        ("x = set(y)", True),
+        ("x = a.keys() & b.keys()", True),
+        ("x = c | d.items()", True),
+        ("import random", True),
+        ("from random import choice", True),
+        ("from datetime import date", True),
+        ("import math\nx = {1: 2}\ny = a & b", False),
+    ],
+)
+def test_what_may_come_out_otherwise_is_tried_with_two_seeds(program: str, unsteady: bool) -> None:
+    trials = trials_of(Problem("p", "", program, ("assert True",)), program)
+    assert len(trials) == (2 if unsteady else 1)
+
+
+def test_weak_containment_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    weak = Verdict("passed", 3, 3, walls=frozenset({"RLIMIT_AS"}))
+    monkeypatch.setattr(
+        "pytest_failgain.environments.sandbox.trials.run_program", lambda trial: weak
+    )
+    notes: dict[str, str] = {}
+    environment = ProgramRepairEnvironment(EnvironmentSettings(on_note=notes.__setitem__))
+    with pytest.raises(UsageError, match="cannot give 1 cases"):
+        environment.cases(1)
+    assert notes["program_repair sandbox"].startswith(
+        "program_repair: programs ran in a weak sandbox, where they can reach the network; "
+    )
+
+
+def test_a_fixed_number_of_cases_leaves_the_rest_as_it_is() -> None:
+    environment: Any = build_environment("program_repair", count=2)
+    assert environment.tasks == ProgramRepairEnvironment().tasks
+
+
 def test_model_written_programs_are_not_run_unless_allowed() -> None:
     environment = ProgramRepairEnvironment()
     with pytest.raises(UsageError, match=r"nobody knows .*--failgain-allow-code-execution"):
@@ -310,18 +365,17 @@ def test_problems_of_no_use_are_left_out_and_named(tmp_path: Path) -> None:
             ]
         )
     )
-    notes: list[str] = []
-    environment = ProgramRepairEnvironment(EnvironmentSettings(mbpp=path, on_note=notes.append))
+    notes: dict[str, str] = {}
+    settings = EnvironmentSettings(mbpp=path, on_note=notes.__setitem__)
+    environment = ProgramRepairEnvironment(settings)
     found = environment.cases()
     assert {case.task_id for case in found} == {"mbpp-0001"}
-    assert notes == [
-        "program_repair: of 5 problems tried, 1 left out as not Python: mbpp-0003",
-        (
-            "program_repair: of 5 problems tried, 1 left out whose solution does not pass its "
-            "tests: mbpp-0002"
-        ),
-        "program_repair: of 5 problems tried, 1 left out with too few ways to go wrong: mbpp-0005",
-        "program_repair: of 5 problems tried, 1 left out without an assert: mbpp-0004",
+    tried = "program_repair: of 5 problems tried, 1 left out"
+    assert [note for note in notes.values() if "sandbox" not in note] == [
+        f"{tried} whose solution does not pass its tests: mbpp-0002 (AssertionError)",
+        f"{tried} whose solution is not Python: mbpp-0003",
+        f"{tried} with too few ways to go wrong: mbpp-0005",
+        f"{tried} without an assert: mbpp-0004",
     ]
     refusal = f"cannot give 99 cases: these 5 problems have {len(found)}"
     with pytest.raises(UsageError, match=refusal):

@@ -593,6 +593,49 @@ def test_a_program_can_not_replace_the_functions_that_the_tests_use() -> None:
 # --- What a verdict says.
 
 
+@pytest.mark.parametrize(
+    ("program", "test"),
+    [
+        # A class of its own for `==`, or one that is lost on the way.
+        (
+            "from collections import OrderedDict as D\ndef f(): return D([(2, 1), (1, 2)])",
+            "from collections import OrderedDict as D\nassert f() == D([(1, 2), (2, 1)])",
+        ),
+        (
+            "from datetime import *\ndef f(): return datetime(2020, 1, 1, tzinfo=timezone.utc)",
+            "from datetime import datetime\nassert f() == datetime(2020, 1, 1)",
+        ),
+        # Functions of the tests' own, though one of them is what is tested.
+        ("def filter(x): return x\ndef set(x): return 1", "assert set(filter([1])) == set([2])"),
+        # An end of a loop in the test.
+        ("def f(x): raise StopIteration", "assert all(map(f, [1, 2]))"),
+        # Silence, and a test that catches everything.
+        (
+            "import os\ndef f(x): os._exit(0)",
+            "try:\n    right = f(1)\nexcept:\n    right = True\nassert right",
+        ),
+    ],
+    ids=["ordered dict", "time zone", "set", "StopIteration", "catch-all"],
+)
+def test_a_wrong_answer_does_not_pass(program: str, test: str) -> None:
+    assert run_program(Trial(program, (test,))).outcome != "passed"
+
+
+def test_ordered_dicts_compare_in_their_order() -> None:
+    program = "from collections import OrderedDict as D\ndef f(): return D([(2, 1), (1, 2)])"
+    tests = (
+        "from collections import OrderedDict as D",
+        "assert f() == D([(2, 1), (1, 2)])",
+        "assert f() == {1: 2, 2: 1}",
+    )
+    assert run_program(Trial(program, tests)).passed
+
+
+def test_what_can_not_be_handed_to_a_program_is_named() -> None:
+    verdict = run_program(Trial("def f(x): return 1", ("assert f(lambda: 1) == 1",)))
+    assert verdict.error == "NotPlainError: a test can't hand function to a program"
+
+
 def test_a_failed_assert_is_told_by_its_line_and_those_before_are_counted() -> None:
     tests = ("assert f(1) == 1", "x = 3", "assert f(2) == x, 'no'", "assert f(3) == 3")
     verdict = run_program(trial("def f(x):\n    return x", *tests))

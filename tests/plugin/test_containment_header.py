@@ -82,4 +82,7 @@ def test_a_wall_that_another_stands_in_for_is_no_weakness(
 def test_whose_files_are_in_reach_depends_on_the_user() -> None:
     alone = ALL - {"files", "landlock"}
     assert weaknesses(alone) == ("write files wherever anyone can",)
-    assert weaknesses(alone - {"user"}) == ("write files wherever you can",)
+    assert weaknesses(alone - {"user"}) == (
+        "write files wherever you can",
+        "read your environment variables",
+    )

@@ -177,18 +177,22 @@ def test_last_digits_that_differ_between_workers_make_no_second_row() -> None:
     assert sum(line.startswith("verbatim  ") for line in lines) == 1
 
 
-def test_notes_end_the_tables_once(project: pytest.Pytester, with_model: list[str]) -> None:
+def test_the_last_note_on_a_subject_is_shown(
+    project: pytest.Pytester, with_model: list[str]
+) -> None:
     project.makepyfile(
         """
         from pytest_failgain.stash import NOTES
 
         def test_it(request, failgain, cases):
             failgain.measure(failgain.remedy("verbatim"), cases)
-            request.config.stash[NOTES] += ["two cases are odd", "two cases are odd"]
+            request.config.stash[NOTES]["oddity"] = "one case is odd"
+            request.config.stash[NOTES]["oddity"] = "two cases are odd"
         """
     )
     result = project.runpytest(*with_model)
-    assert section(result).count("note: two cases are odd") == 1
+    notes = [line for line in section(result) if line.startswith("note: ")]
+    assert notes == ["note: two cases are odd"]
 
 
 def test_a_cache_folder_of_no_use_is_said_in_the_summary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
 from pytest_failgain.environments.protocol import Environment
@@ -27,7 +28,7 @@ ENVIRONMENTS: dict[str, Callable[[EnvironmentSettings], Environment]] = {
 
 @dataclass(frozen=True, slots=True)
 class _FixedCount:
-    """An environment that gives `count` cases whatever number is asked for."""
+    """An environment that gives `count` cases whatever number is asked for, else as it is."""
 
     inner: Environment
     count: int
@@ -38,6 +39,9 @@ class _FixedCount:
 
     def cases(self, count: int | None = None) -> Sequence[FailureCase]:
         return self.inner.cases(self.count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
 def build_environment(

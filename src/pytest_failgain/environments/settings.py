@@ -13,7 +13,7 @@ from pytest_failgain.progress import NoProgress, Progress
 VERBOSITIES = ("terse", "standard", "verbose")
 
 
-def ignore_note(note: str) -> None:
+def ignore_note(subject: str, note: str) -> None:
     """Takes notes where nobody wants them."""
 
 
@@ -24,7 +24,8 @@ class EnvironmentSettings:
     `action_format` is how an agent writes what it does, the environment's own first choice where it
     is None. `mbpp` is a file of programming problems. `allow_code_execution` permits programs that
     a model wrote. `kept_in` is the folder for results that need not be found twice, None to keep
-    none. `on_note` is told what the user should know about the cases, once.
+    none. `on_note` is told what the user should know, as a subject and a text; what comes later on
+    a subject replaces what came before.
     """
 
     seed: int = 0
@@ -34,7 +35,7 @@ class EnvironmentSettings:
     allow_code_execution: bool = False
     kept_in: Path | None = None
     progress: Progress = field(default_factory=NoProgress)
-    on_note: Callable[[str], None] = ignore_note
+    on_note: Callable[[str, str], None] = ignore_note
 
 
 def check_choice(option: str, value: str, choices: Iterable[str]) -> None:

@@ -68,7 +68,7 @@ def write_summary(
             if compared is not None:
                 reporter.write_line(compared)
             _write_notes(reporter, measurement)
-    for note in dict.fromkeys(notes):
+    for note in notes:
         reporter.write_line(f"note: {note}")
     if measurements:
         reporter.write_line(_LEGEND)

@@ -26,7 +26,8 @@ DISTRACTORS = 2
 
 # The order of a set of texts differs with the seed, and between Python 3.10 and 3.11.
 _HASH_SEEDS = (0, 1)
-_UNSTEADY_NAMES = {"set", "frozenset", "hash", "id", "random", "time", "datetime", "uuid"}
+_UNSTEADY_NAMES = {"set", "frozenset", "hash", "id"}
+_UNSTEADY_MODULES = {"datetime", "random", "secrets", "time", "uuid"}
 
 # Above these a program may come out otherwise on another machine.
 _SLOW_SECONDS = 0.5 * LIMITS.cpu_seconds
@@ -70,20 +71,23 @@ class _Plan:
 
 def _plan(problem: Problem) -> _Plan:
     try:
-        tests = parsed("\n".join((*problem.setup, *problem.tests)))
         options = mutants(problem.solution)
     except SyntaxError:
-        return _Plan(problem, reason="as not Python")
+        return _Plan(problem, reason="whose solution is not Python")
+    try:
+        tests = parsed("\n".join((*problem.setup, *problem.tests)))
+    except SyntaxError:
+        return _Plan(problem, reason="whose tests are not Python")
     if not any(isinstance(statement, ast.Assert) for statement in tests.body):
         return _Plan(problem, reason="without an assert")
-    solution = (None, _trials(problem, problem.solution))
+    solution = (None, trials_of(problem, problem.solution))
     return _Plan(
         problem,
-        (solution, *((mutant, _trials(problem, mutant.program)) for mutant in options)),
+        (solution, *((mutant, trials_of(problem, mutant.program)) for mutant in options)),
     )
 
 
-def _trials(problem: Problem, program: str) -> tuple[Trial, ...]:
+def trials_of(problem: Problem, program: str) -> tuple[Trial, ...]:
     """The trials that tell how `program` fares, whatever order its sets have."""
     seeds = _HASH_SEEDS if _is_unsteady(program, problem) else _HASH_SEEDS[:1]
     tests = (*problem.setup, *problem.tests)
@@ -96,16 +100,29 @@ def _is_unsteady(program: str, problem: Problem) -> bool:
         nodes = list(ast.walk(parsed("\n".join((program, *problem.setup, *problem.tests)))))
     except SyntaxError:
         return False
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    names |= {
-        alias.name
-        for node in nodes
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    return bool(names & _UNSTEADY_NAMES) or any(
-        isinstance(node, ast.Set | ast.SetComp) for node in nodes
-    )
+    for node in nodes:
+        match node:
+            case ast.Set() | ast.SetComp():
+                return True
+            case ast.Name() if node.id in _UNSTEADY_NAMES:
+                return True
+            # The keys of two dicts together are a set.
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.Sub()):
+                if {"keys", "items"} & {_called(node.left), _called(node.right)}:
+                    return True
+            case ast.Import() if _UNSTEADY_MODULES & {alias.name for alias in node.names}:
+                return True
+            case ast.ImportFrom() if node.module in _UNSTEADY_MODULES:
+                return True
+    return False
+
+
+def _called(expression: ast.expr) -> str | None:
+    """The name of the method that an expression calls."""
+    match expression:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name
+    return None
 
 
 def _judged(plan: _Plan, verdicts: Iterator[Verdict]) -> Executed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 from pytest_failgain.environments.program_repair import observations
@@ -21,6 +21,7 @@ from pytest_failgain.environments.program_repair.problems import (
     own_problems,
 )
 from pytest_failgain.environments.sandbox import Trial
+from pytest_failgain.environments.sandbox.containment import weaknesses
 from pytest_failgain.environments.sandbox.trials import TrialRunner
 from pytest_failgain.environments.settings import (
     VERBOSITIES,
@@ -58,6 +59,9 @@ class ProgramRepairEnvironment:
         check_choice("action_format", form, PROGRAM_FORMATS)
         check_choice("verbosity", self._settings.verbosity, VERBOSITIES)
         self._format = PROGRAM_FORMATS[form]
+        self._begin()
+
+    def _begin(self) -> None:
         self._executed: list[Executed] = []
         self._made: list[FailureCase] = []
         self._rest = self._in_order()
@@ -78,7 +82,8 @@ class ProgramRepairEnvironment:
     @cached_property
     def _runner(self) -> TrialRunner:
         settings = self._settings
-        return TrialRunner(settings.kept_in, settings.progress, settings.on_note)
+        warn = partial(settings.on_note, "verdicts")
+        return TrialRunner(settings.kept_in, settings.progress, warn)
 
     def opening(self, task: Problem) -> Trajectory:
         """The trajectory of `task` before any step."""
@@ -123,8 +128,13 @@ class ProgramRepairEnvironment:
             raise UsageError(f"program_repair cannot give {count} cases: ask for 1 or more")
         self._wanted = len(self.tasks) if count is None else count
         missing = None if count is None else max(0, count - len(self._made))
-        self._made.extend(islice(self._rest, missing))
-        self._tell_what_was_left_out()
+        try:
+            self._made.extend(islice(self._rest, missing))
+        except BaseException:
+            # Broken off, it would end there for good. What was executed is known by the next time.
+            self._begin()
+            raise
+        self._tell()
         if count is not None and len(self._made) < count:
             raise UsageError(
                 f"program_repair cannot give {count} cases: these {len(self.tasks)} problems have "
@@ -146,14 +156,28 @@ class ProgramRepairEnvironment:
             self._executed += execute_all(self.tasks[start : start + ahead], self._runner)
             yield from (one for one in self._executed[start:] if one.reason is None)
 
-    def _tell_what_was_left_out(self) -> None:
-        names: dict[str, list[str]] = {}
+    def _tell(self) -> None:
+        """Note what was left out, and what did not hold the programs."""
+        left_out: dict[str, list[Executed]] = {}
         for executed in self._executed:
             if executed.reason is not None:
-                names.setdefault(executed.reason, []).append(executed.problem.name)
-        for reason, which in sorted(names.items()):
-            examples = ", ".join(which[:_NAMED]) + (", ..." if len(which) > _NAMED else "")
+                left_out.setdefault(executed.reason, []).append(executed)
+        for reason, which in sorted(left_out.items()):
+            shown = ", ".join(map(_named, which[:_NAMED])) + ", ..." * (len(which) > _NAMED)
             self._settings.on_note(
+                f"{self.name} {reason}",
                 f"{self.name}: of {len(self._executed)} problems tried, {len(which)} left out "
-                f"{reason}: {examples}"
+                f"{reason}: {shown}",
             )
+        walls = next((one.solved.walls for one in self._executed if one.solved), None)
+        weak = weaknesses(walls) if walls else ()
+        if weak:
+            self._settings.on_note(
+                f"{self.name} sandbox",
+                f"{self.name}: programs ran in a weak sandbox, where they can {'; '.join(weak)}",
+            )
+
+
+def _named(executed: Executed) -> str:
+    error = executed.solved.error if executed.solved else ""
+    return f"{executed.problem.name} ({error})" if error else executed.problem.name

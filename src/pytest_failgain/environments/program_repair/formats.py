@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from pytest_failgain.trajectory import Action
 
-_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(?P<program>.*?)\n?(?:```|\Z)", re.DOTALL)
+_FENCED = re.compile(
+    r"^```[\w+-]*[ \t]*\n(?P<program>.*?)(?:\n```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
+# Fences after this are in a program's own strings or comments.
+_CODE = re.compile(r"^(?:def|class|import|from|@\w+|async def)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,9 @@ class ProgramFormat:
 def read_program(action: Action) -> str:
     """The program in an action: what is in its first fences, or all of its text."""
     fenced = _FENCED.search(action.text)
-    return fenced["program"] if fenced else action.text
+    if fenced is None or _CODE.search(action.text, 0, fenced.start()):
+        return action.text
+    return fenced["program"]
 
 
 def _fence(program: str) -> Action:

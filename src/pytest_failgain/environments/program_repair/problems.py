@@ -73,7 +73,7 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
     if text.lstrip().startswith("["):
         try:
             entries = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CaseError(f"{path} is not JSON: {error}") from None
         yield from ((f"entry {number}", entry) for number, entry in enumerate(entries, start=1))
         return
@@ -82,7 +82,7 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
         if line.strip():
             try:
                 yield f"line {number}", json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise CaseError(
                     f"{path}, line {number}: not JSON ({error}); each line must be one problem, or "
                     "the file one array of them"
@@ -96,8 +96,7 @@ def _problem(entry: Any, prefix: str) -> Problem:
     if not isinstance(number, int) or isinstance(number, bool):
         raise CaseError(f"the field 'task_id' must be a number, not {number!r}")
     sanitized = fields.value("prompt") is not None or fields.value("text") is None
-    setup = fields.texts("test_imports")
-    setup += _plain(fields.text_or_none("test_setup_code") or "").split("\n")
+    setup = [*fields.texts("test_imports"), fields.text_or_none("test_setup_code") or ""]
     tests = tuple(_plain(test) for test in fields.texts("test_list"))
     if not tests:
         raise CaseError("the field 'test_list' has no test, so any program would pass")
@@ -109,7 +108,7 @@ def _problem(entry: Any, prefix: str) -> Problem:
         prompt=_plain(fields.text("prompt" if sanitized else "text")),
         solution=solution,
         tests=tests,
-        setup=tuple(line for line in setup if line.strip()),
+        setup=tuple(_plain(part) for part in setup if part.strip()),
     )
 
 

@@ -22,6 +22,8 @@ def weaknesses(walls: Collection[str]) -> tuple[str, ...]:
         found.append(f"write files wherever {whose} can")
     elif "files" not in walls:
         found.append(f"fill the disk, and change the permissions of files where {whose} can")
+    if "user" not in walls and "landlock" not in walls and not {"processes", "files"} <= set(walls):
+        found.append("read your environment variables")
     if "RLIMIT_AS" not in walls:
         found.append("use all memory")
     return tuple(found)

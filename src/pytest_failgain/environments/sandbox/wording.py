@@ -20,6 +20,8 @@ _CLUTTER = re.compile(
     r"|[.,;] (?:did you|or did you|perhaps you|maybe you|is this intended) [^\n]*\?",
     re.IGNORECASE,
 )
+# 3.12 writes the items as a dict's, and before as a list's.
+_ORDERED = re.compile(r"OrderedDict\([^()]*(?:\([^()]*\)[^()]*)*\)")
 # Where a module lies, which is another place in every installation.
 _MODULE = re.compile(r"(<module '[\w.]+')(?: from '[^'\n]*'| \((?:built-in|frozen)\))>")
 # str() of a SyntaxError ends in "(program.py, line 3)"; its traceback does not.
@@ -47,6 +49,8 @@ _WORDINGS: tuple[tuple[str, _Said], ...] = (
     (r"RecursionError\b.*", "RecursionError: maximum recursion depth exceeded"),
     # 3.12 on: the parser says what it had too little memory for.
     (r"MemoryError\b.*", "MemoryError"),
+    # 3.13 has other words for some, and other places.
+    (r"JSONDecodeError: .*", "JSONDecodeError: invalid JSON"),
     # 3.13 on: `re.error` is an alias.
     (r"PatternError\b(.*)", r"error\1"),
     #
@@ -455,7 +459,7 @@ def _tidied(message: str) -> str:
     # What is taken out can bring together more that has to go.
     while (tidier := _MODULE.sub(r"\1>", _CLUTTER.sub("", message)).strip()) != message:
         message = tidier
-    return message
+    return _ORDERED.sub("OrderedDict(...)", message)
 
 
 def _syntax(message: str) -> str:

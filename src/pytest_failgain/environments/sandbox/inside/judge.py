@@ -37,6 +37,7 @@ class Judge:
 
     def __init__(self, link: socket.socket, program: str, tests: str) -> None:
         self._link = link
+        self._lost: str | None = None
         self._program = program
         self._source = {TESTS: tests, PROGRAM: program}
         self._names: dict[str, Any] = {"__name__": "tests"}
@@ -54,10 +55,11 @@ class Judge:
             outcome = "timeout"
         except (GuestGoneError, MemoryError):
             outcome = "gone"
-        self.verdict["outcome"] = outcome
+        # A test that catches everything must not hide that nobody answered.
+        self.verdict["outcome"] = self._lost or outcome
 
     def _tried(self) -> str:
-        answer = self._ask(self._program)
+        answer = self._ask(self._program, "names")
         if "names" not in answer:
             syntax = "syntax_error" in answer
             return self._failed("syntax_error" if syntax else "runtime_error", answer, ())
@@ -100,23 +102,29 @@ class Judge:
         )
         return outcome
 
-    def _ask(self, message: Any) -> dict[str, Any]:
+    def _ask(self, message: Any, wanted: str) -> dict[str, Any]:
+        """What the guest answers: something under the key `wanted`, or an error."""
         try:
             wire.send(self._link, message)
             answer = wire.receive(self._link)
         except TimeoutError:
+            self._lost = "timeout"
             raise GuestSlowError from None
         except (OSError, wire.BrokenFrameError):
-            raise GuestGoneError from None
-        if not _is_answer(answer):
-            raise GuestGoneError
+            answer = None
+        if not _is_answer(answer, wanted):
+            raise self._gone()
         return cast(dict[str, Any], answer)
 
     def _decoded(self, value: Any) -> Any:
         try:
             return wire.decode(value, lambda name: _Function(self, name))
         except (wire.BrokenFrameError, MemoryError):
-            raise GuestGoneError from None
+            raise self._gone() from None
+
+    def _gone(self) -> GuestGoneError:
+        self._lost = "gone"
+        return GuestGoneError()
 
     def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the program's function `name` returns; raises what it raises."""
@@ -124,15 +132,18 @@ class Judge:
         def name_of(value: Any) -> str | None:
             return value.name if isinstance(value, _Function) else None
 
-        sent = [wire.encode(list(arguments), name_of), wire.encode(keywords, name_of)]
-        answer = self._ask([name, *sent])
+        try:
+            sent = [wire.encode(list(arguments), name_of), wire.encode(keywords, name_of)]
+        except wire.NotPlainError as error:
+            raise wire.NotPlainError(f"a test can't hand {error} to a program") from None
+        answer = self._ask([name, *sent], "value")
         if "value" in answer:
             return self._decoded(answer["value"])
         raise _raised(answer)
 
 
 class _ProgramError(BaseException):
-    """Stands for what no `except Exception` in a test would catch: SystemExit, say."""
+    """Stands for what must not be caught in a test: SystemExit, say."""
 
 
 class _Function:
@@ -163,13 +174,13 @@ def _wanted(statements: list[ast.stmt]) -> set[str]:
     """The names that the tests take from the program.
 
     Those of Python's own functions are not among them: with a `len` of its own, a program could
-    pass by answering wrongly. Unless there is nothing else, as in the tests of a function that is
+    pass by answering wrongly. Unless it is the only name, as in the tests of a function that is
     called `sum`.
     """
     names = [node for tree in statements for node in ast.walk(tree) if isinstance(node, ast.Name)]
     read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
     read = {name for name in read if not name.startswith("__")}
-    return read - set(dir(builtins)) or read
+    return read if len(read) == 1 else read - set(dir(builtins))
 
 
 def _raised(answer: dict[str, Any]) -> BaseException:
@@ -177,7 +188,8 @@ def _raised(answer: dict[str, Any]) -> BaseException:
     kind = getattr(builtins, answer["kind"], None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         kind = type(answer["kind"], (Exception,), {})
-    elif not issubclass(kind, Exception):
+    elif not issubclass(kind, Exception) or kind is StopIteration:
+        # The latter would silently end a loop of the test.
         kind = _ProgramError
     error: BaseException
     try:
@@ -188,13 +200,13 @@ def _raised(answer: dict[str, Any]) -> BaseException:
     return error
 
 
-def _is_answer(answer: object) -> bool:
+def _is_answer(answer: object, wanted: str) -> bool:
     """Whether it has the form of something that the guest says; its content may be anything."""
     if not isinstance(answer, dict):
         return False
-    if "names" in answer:
-        return isinstance(answer["names"], dict)
-    return "value" in answer or _is_error(answer)
+    if wanted in answer:
+        return wanted == "value" or isinstance(answer[wanted], dict)
+    return _is_error(answer)
 
 
 def _is_error(answer: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import json
 import socket
 import struct
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -86,8 +86,8 @@ def _exactly(link: socket.socket, size: int) -> bytes:
 def encode(value: Any, name_of: Callable[[Any], str | None]) -> Any:
     """`value` in JSON types. `name_of` gives the name of a function that both sides know.
 
-    A subclass of a built-in type is sent as that type, which is what it compares as. An iterator is
-    used up, and arrives as one.
+    A subclass of a built-in type is sent as that type, which is what it compares as unless it says
+    otherwise; an ordered dict, which does, as itself. An iterator is used up, and arrives as one.
 
     Raises:
         NotPlainError: when it is, or holds, something else, or is nested too deeply.
@@ -118,7 +118,8 @@ def _encoded(value: Any, name_of: Callable[[Any], str | None]) -> Any:
         if isinstance(value, kind):
             return {tag: many(value)}
     if isinstance(value, dict):
-        return {"dict": [many(pair) for pair in value.items()]}
+        tag = "ordered_dict" if isinstance(value, OrderedDict) else "dict"
+        return {tag: [many(pair) for pair in value.items()]}
     for tag, (parts, _) in _SCALARS.items():
         kind = _kind(tag, sys.modules.get)
         if kind is not None and isinstance(value, kind):
@@ -163,8 +164,9 @@ def _decoded(data: Any, named: Callable[[str], Any]) -> Any:
         return int(content, 16)
     if tag == "float":
         return float.fromhex(content)
-    if tag == "dict":
-        return {_decoded(key, named): _decoded(value, named) for key, value in content}
+    if tag in ("dict", "ordered_dict"):
+        pairs = ((_decoded(key, named), _decoded(value, named)) for key, value in content)
+        return dict(pairs) if tag == "dict" else OrderedDict(pairs)
     if tag == "iterator":
         return iter(_decoded(content, named))
     if tag == "dict_items":
@@ -199,8 +201,13 @@ def _kind(tag: str, module: Callable[[str], Any]) -> Any:
     return getattr(module(home), name, None)
 
 
-# How each is taken apart, and put together again. A datetime is a date, so it comes first; one with
-# a time zone loses it, and then equals nothing that has one.
+def _without_zone(time: Any) -> list[Any]:
+    if time.tzinfo is not None:
+        raise NotPlainError(f"{type(time).__qualname__} with a time zone")
+    return [time.isoformat()]
+
+
+# How each is taken apart, and put together again. A datetime is a date, so it comes first.
 _SCALARS: dict[str, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     "builtins.range": (lambda r: [r.start, r.stop, r.step], lambda kind, *parts: kind(*parts)),
     "builtins.complex": (
@@ -209,15 +216,9 @@ _SCALARS: dict[str, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     ),
     "builtins.bytes": (lambda b: [b.hex()], lambda kind, text: kind.fromhex(text)),
     "builtins.bytearray": (lambda b: [b.hex()], lambda kind, text: kind.fromhex(text)),
-    "datetime.datetime": (
-        lambda d: [d.replace(tzinfo=None).isoformat()],
-        lambda kind, text: kind.fromisoformat(text),
-    ),
+    "datetime.datetime": (_without_zone, lambda kind, text: kind.fromisoformat(text)),
     "datetime.date": (lambda d: [d.isoformat()], lambda kind, text: kind.fromisoformat(text)),
-    "datetime.time": (
-        lambda t: [t.replace(tzinfo=None).isoformat()],
-        lambda kind, text: kind.fromisoformat(text),
-    ),
+    "datetime.time": (_without_zone, lambda kind, text: kind.fromisoformat(text)),
     "datetime.timedelta": (
         lambda d: [d.days, d.seconds, d.microseconds],
         lambda kind, *parts: kind(*parts),
