@@ -631,6 +631,17 @@ def test_ordered_dicts_compare_in_their_order() -> None:
     assert run_program(Trial(program, tests)).passed
 
 
+def test_tests_may_use_a_module_that_the_program_imports() -> None:
+    program = "import math\ndef f(x): return math.sqrt(x)"
+    assert run_program(Trial(program, ("assert math.isclose(f(4), 2)",))).passed
+
+
+def test_tests_do_not_use_another_module_under_its_name() -> None:
+    program = "import cmath as math\ndef f(x): return 2"
+    verdict = run_program(Trial(program, ("assert math.isclose(f(4), 2)",)))
+    assert not verdict.passed
+
+
 def test_what_can_not_be_handed_to_a_program_is_named() -> None:
     verdict = run_program(Trial("def f(x): return 1", ("assert f(lambda: 1) == 1",)))
     assert verdict.error == "NotPlainError: a test can't hand function to a program"

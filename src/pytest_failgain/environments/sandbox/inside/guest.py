@@ -99,6 +99,8 @@ def _sent(value: Any, shared: dict[str, Any]) -> Any:
 def _constant(value: Any, shared: dict[str, Any]) -> Any:
     """A global of the program, as it is now."""
     opaque = {"opaque": type(value).__qualname__}
+    if isinstance(value, ModuleType):
+        return {"module": value.__name__}
     try:
         # Sending an iterator uses it up, and the program may need it yet.
         return opaque if isinstance(value, Iterator) else _sent(value, shared)

@@ -177,8 +177,8 @@ def _decoded(data: Any, named: Callable[[str], Any]) -> Any:
         return dict(enumerate(_decoded(content, named))).values()
     if tag == "name" and isinstance(content, str):
         return named(content)
-    if tag == "opaque":
-        return Opaque(str(content)[:80])
+    if tag in ("opaque", "module"):
+        return Opaque(f"{'module ' * (tag == 'module')}{content}"[:80])
     raise ValueError(f"an unknown tag {tag!r}")
 
 
