@@ -16,7 +16,7 @@ from benchmarks.machine import Neighbours, describe
 from pytest_failgain import __version__
 from pytest_failgain.errors import FailgainError
 from pytest_failgain.progress import duration
-from pytest_failgain.scoring.threads import thread_count
+from pytest_failgain.threads import thread_count
 
 _BUSY_CORES = 0.3
 

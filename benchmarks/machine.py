@@ -8,7 +8,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pytest_failgain.scoring.threads import usable_cores
+from pytest_failgain.threads import usable_cores
 
 _PACKAGES = ("pytest", "torch", "transformers", "lm-eval")
 

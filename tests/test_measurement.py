@@ -24,6 +24,7 @@ from fake_scorer import (
     spans_of_tokens,
     written,
 )
+from progress_recorder import Recorder
 from pytest_failgain.conditions import (
     BEFORE,
     CONDITIONS,
@@ -514,22 +515,6 @@ def test_adaptations_are_counted_by_case() -> None:
     result = measure(FakeScorer(adaptations=adaptations), VERBATIM, drawn)
     assert result.adaptations == (("system prompt folded", 3), ("tool results folded", 1))
     assert measure(FakeScorer(), VERBATIM, drawn).adaptations == ()
-
-
-class Recorder:
-    """Notes what it is told about a job."""
-
-    def __init__(self) -> None:
-        self.told: list[object] = []
-
-    def start(self, label: str, total: int | None = None) -> None:
-        self.told.append((label, total))
-
-    def advance(self, done: int) -> None:
-        self.told.append(done)
-
-    def finish(self, *, completed: bool = True) -> None:
-        self.told.append(completed)
 
 
 def test_cases_are_scored_a_few_at_a_time_and_the_progress_is_told() -> None:

@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_failgain.errors import CaseError
-from pytest_failgain.published import Fields, case_from_item, text_action
+from pytest_failgain.json_fields import Fields
+from pytest_failgain.published import case_from_item, text_action
 from pytest_failgain.trajectory import (
     Action,
     FailureCase,

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import tokenize
 import warnings
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_failgain.environments.program_repair import mutations
 from pytest_failgain.environments.program_repair.mutations import OPERATORS, Mutant, mutants
+from pytest_failgain.environments.program_repair.problems import load_problems
 from pytest_failgain.environments.program_repair.source import Edit, Source
 from strategies import quick
 
@@ -25,8 +25,6 @@ ORDER = [
     "rename_function", "drop_import", "indent_return", "swap_arguments", "shift_constant",
     "flip_boolean_operator", "drop_colon",
 ]  # fmt: skip
-
-REFERENCES = Path(__file__).parents[3] / "shared" / "data" / "sanitized-mbpp.json"
 
 
 def made(operator: str, program: str) -> list[str]:
@@ -634,16 +632,9 @@ def test_what_comes_after_the_first_place_changes_nothing(program: str) -> None:
             assert made(mutant.operator, program + after) == [mutant.program + after]
 
 
-def references() -> list[str]:
-    if not REFERENCES.exists():
-        pytest.skip(f"the reference programs are not at {REFERENCES}")
-    tasks = json.loads(REFERENCES.read_text(encoding="utf-8"))
-    return [task["code"].replace("\r\n", "\n").rstrip() for task in tasks]
-
-
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
-def test_the_reference_programs_have_sound_mutants_by_every_operator() -> None:
-    programs = references()
+def test_the_reference_programs_have_sound_mutants_by_every_operator(mbpp: Path) -> None:
+    programs = [problem.solution for problem in load_problems(mbpp)]
     made_by: Counter[str] = Counter()
     for program in programs:
         found = assert_sound(program)

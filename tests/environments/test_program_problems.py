@@ -60,9 +60,7 @@ def test_own_problems_are_many_and_well_tested() -> None:
 
 
 def test_own_solutions_pass_their_tests() -> None:
-    trials = [
-        Trial(problem.solution, (*problem.setup, *problem.tests)) for problem in own_problems()
-    ]
+    trials = [Trial(problem.solution, problem.checks) for problem in own_problems()]
     verdicts = TrialRunner().run(trials, "Running solutions")
     assert [verdict.outcome for verdict in verdicts] == ["passed"] * len(trials)
 

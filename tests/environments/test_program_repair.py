@@ -51,7 +51,7 @@ def cases(kept_in: Path) -> tuple[FailureCase, ...]:
 @cache
 def verdict_of(task_id: str, program: str) -> Verdict:
     (problem,) = (problem for problem in own_problems() if problem.name == task_id)
-    trial = Trial(program, (*problem.setup, *problem.tests), LIMITS)
+    trial = Trial(program, problem.checks, LIMITS)
     return TrialRunner().run([trial], "Running")[0]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from progress_recorder import Recorder
 from pytest_failgain.environments.sandbox import Limits, Trial, Verdict, run_program
 from pytest_failgain.environments.sandbox import trials as trials_module
 from pytest_failgain.environments.sandbox.trials import TrialRunner
@@ -15,22 +16,6 @@ TESTS = ("assert f(1) == 2",)
 RIGHT = Trial("def f(x):\n    return x + 1", TESTS)
 WRONG = Trial("def f(x):\n    return x", TESTS)
 BROKEN = Trial("def f(x):\n    return y", TESTS)
-
-
-class Recorder:
-    """Progress that remembers."""
-
-    def __init__(self) -> None:
-        self.heard: list[object] = []
-
-    def start(self, label: str, total: int | None = None) -> None:
-        self.heard.append((label, total))
-
-    def advance(self, done: int) -> None:
-        self.heard.append(done)
-
-    def finish(self, *, completed: bool = True) -> None:
-        self.heard.append(completed)
 
 
 def test_verdicts_come_in_the_order_of_the_trials() -> None:
@@ -84,9 +69,9 @@ def test_a_job_is_reported_while_programs_run_and_not_otherwise(tmp_path: Path) 
     progress = Recorder()
     runner = TrialRunner(tmp_path, progress)
     runner.run([RIGHT, WRONG, WRONG], "Running programs")
-    assert progress.heard == [("Running programs", 2), 1, 2, True]
+    assert progress.told == [("Running programs", 2), 1, 2, True]
     runner.run([RIGHT, WRONG], "Running programs")
-    assert len(progress.heard) == 4
+    assert len(progress.told) == 4
 
 
 def test_what_was_finished_survives_an_interrupt(

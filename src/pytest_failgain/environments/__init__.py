@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
 from pytest_failgain.environments.protocol import Environment
-from pytest_failgain.environments.settings import EnvironmentSettings
+from pytest_failgain.environments.settings import EnvironmentSettings, did_you_mean
 from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.errors import UsageError
 from pytest_failgain.trajectory import FailureCase
@@ -55,10 +54,9 @@ def build_environment(
     try:
         build = ENVIRONMENTS[name]
     except KeyError:
-        near = get_close_matches(name, ENVIRONMENTS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(
-            f"there is no environment {name!r}; there are: {', '.join(ENVIRONMENTS)}{hint}"
+            f"there is no environment {name!r}; there are: {', '.join(ENVIRONMENTS)}"
+            f"{did_you_mean(name, ENVIRONMENTS)}"
         ) from None
     environment = build(settings or EnvironmentSettings())
     return environment if count is None else _FixedCount(environment, count)

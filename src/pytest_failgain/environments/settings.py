@@ -46,6 +46,11 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
     """
     names = tuple(choices)
     if value not in names:
-        nearest = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        hint = did_you_mean(str(value), names, cutoff=0.5)
         raise UsageError(f"{option} is {value!r}, it must be one of {', '.join(names)}{hint}")
+
+
+def did_you_mean(value: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a refusal, which names the choice nearest to `value`; empty if none is near."""
+    nearest = difflib.get_close_matches(value, tuple(choices), n=1, cutoff=cutoff)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""

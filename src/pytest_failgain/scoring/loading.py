@@ -15,7 +15,7 @@ from pytest_failgain.progress import Progress
 from pytest_failgain.scoring import score_store
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import ModelIdentity
-from pytest_failgain.scoring.threads import thread_count
+from pytest_failgain.threads import thread_count
 
 DTYPES = ("float32", "bfloat16", "float16")
 

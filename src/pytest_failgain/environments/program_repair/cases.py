@@ -75,7 +75,7 @@ def _plan(problem: Problem) -> _Plan:
     except SyntaxError:
         return _Plan(problem, reason="whose solution is not Python")
     try:
-        tests = parsed("\n".join((*problem.setup, *problem.tests)))
+        tests = parsed("\n".join(problem.checks))
     except SyntaxError:
         return _Plan(problem, reason="whose tests are not Python")
     if not any(isinstance(statement, ast.Assert) for statement in tests.body):
@@ -90,14 +90,13 @@ def _plan(problem: Problem) -> _Plan:
 def trials_of(problem: Problem, program: str) -> tuple[Trial, ...]:
     """The trials that tell how `program` fares, whatever order its sets have."""
     seeds = _HASH_SEEDS if _is_unsteady(program, problem) else _HASH_SEEDS[:1]
-    tests = (*problem.setup, *problem.tests)
-    return tuple(Trial(program, tests, LIMITS, seed) for seed in seeds)
+    return tuple(Trial(program, problem.checks, LIMITS, seed) for seed in seeds)
 
 
 def _is_unsteady(program: str, problem: Problem) -> bool:
     """Whether the outcome may depend on the order of a set, on chance or on the clock."""
     try:
-        nodes = list(ast.walk(parsed("\n".join((program, *problem.setup, *problem.tests)))))
+        nodes = list(ast.walk(parsed("\n".join((program, *problem.checks)))))
     except SyntaxError:
         return False
     for node in nodes:

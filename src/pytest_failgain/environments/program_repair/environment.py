@@ -87,10 +87,10 @@ class ProgramRepairEnvironment:
 
     def opening(self, task: Problem) -> Trajectory:
         """The trajectory of `task` before any step."""
-        tests = "\n".join((*task.setup, *task.tests))
+        checks = "\n".join(task.checks)
         return Trajectory(
             system=f"{_RULES} {self._format.instruction}",
-            goal=f"{task.prompt}\n\nIt has to pass:\n{tests}",
+            goal=f"{task.prompt}\n\nIt has to pass:\n{checks}",
         )
 
     def execute(self, task: Problem, action: Action) -> Step:
@@ -106,7 +106,7 @@ class ProgramRepairEnvironment:
                 "--failgain-allow-code-execution"
             )
         program = read_program(action).rstrip()
-        trial = Trial(program, (*task.setup, *task.tests))
+        trial = Trial(program, task.checks)
         (verdict,) = self._runner.run([trial], f"Running a program for {task.name}")
         if verdict.passed:
             return Step(action, observations.success(verdict))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_failgain.errors import CaseError, UsageError
-from pytest_failgain.published import Fields
+from pytest_failgain.json_fields import Fields
 
 _EXPECTED = "An entry has task_id, prompt (or text), code and test_list, as in MBPP's files"
 _OWN = Path(__file__).with_name("problems.json")
@@ -29,6 +29,11 @@ class Problem:
     solution: str
     tests: tuple[str, ...]
     setup: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What a program is run with: the tests, and before them what they need."""
+        return (*self.setup, *self.tests)
 
 
 @cache

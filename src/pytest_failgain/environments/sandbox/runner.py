@@ -107,7 +107,7 @@ def _answer(trial: Trial, folder: str, walls: frozenset[str]) -> Mapping[str, An
 
 
 def _bytecode() -> Sequence[str]:
-    """No less of it than this process writes, since that saves a tenth of the time."""
+    """No less of it than this process writes, since compiling takes time on every trial."""
     return ["-B"] if sys.dont_write_bytecode or sys.pycache_prefix else []
 
 

@@ -13,12 +13,12 @@ from pytest_failgain.environments.sandbox.runner import run_program
 from pytest_failgain.environments.sandbox.verdict import Trial, Verdict
 from pytest_failgain.kept_rows import KeptRows
 from pytest_failgain.progress import NoProgress, Progress, job
-from pytest_failgain.scoring.threads import thread_count
+from pytest_failgain.threads import thread_count
 
 # Counts up when a verdict would come out differently, so that older ones are not used.
 FORMAT = 1
 
-_MOST_ROWS = 200_000  # about 150 MB
+_MOST_ROWS = 200_000  # about 110 MB
 
 
 class TrialRunner:

@@ -1,4 +1,4 @@
-"""How many threads a model may use: threads that fight over a busy core are slower than one."""
+"""How many cores there are to use: threads that fight over a busy one are slower than one."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_failgain.scoring import threads
-from pytest_failgain.scoring.threads import thread_count, usable_cores
+from pytest_failgain import threads
+from pytest_failgain.threads import thread_count, usable_cores
 from strategies import quick
 
 
