@@ -87,7 +87,8 @@ class KeptRows:
         return None
 
     def _connect(self, most_rows: int) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
+        # Used by one thread at a time, but closed by whichever one collects the garbage.
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,18 @@ def held(
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "new folder" / "scores.sqlite3"
+
+
+def test_another_thread_may_collect_the_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    stores = [ScoreStore(path, "model")]
+    stores[0].put_all([((1,), (2,), scores(-1.0))])
+    thread = threading.Thread(target=stores.clear)
+    thread.start()
+    thread.join()
+    assert not stores
+    assert unraisable == []
 
 
 def test_another_process_finds_the_same_numbers(path: Path) -> None:
