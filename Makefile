@@ -35,7 +35,7 @@ fetch: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[local,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[local,study,dev]'
 	touch $@
 
 clean:

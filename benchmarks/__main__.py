@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.figures import Figure, NotRunError, not_run, verdict_table
-from benchmarks.machine import Neighbours, describe
+from benchmarks.neighbours import Neighbours
 from pytest_failgain import __version__
 from pytest_failgain.errors import FailgainError
+from pytest_failgain.machine import describe
 from pytest_failgain.progress import duration
 from pytest_failgain.threads import thread_count
 
@@ -85,10 +86,17 @@ def _memory(options: argparse.Namespace) -> list[Figure]:
     return memory.measure(options.model, 4 if options.quick else 16, options.threads)
 
 
+def _bootstrap(options: argparse.Namespace) -> list[Figure]:
+    from benchmarks import bootstrap
+
+    return bootstrap.measure(repeats=1 if options.quick else 5)
+
+
 _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "overhead": _overhead,
     "speed": _speed,
     "memory": _memory,
+    "bootstrap": _bootstrap,
 }
 
 

@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_failgain.statistics import DRAWS, ClusterBootstrap, Estimate
+from pytest_failgain.statistics import DRAWS, ClusterBootstrap, Estimate, holm
 from strategies import quick
 
 # Few draws where the number of them is not what is tested.
@@ -25,9 +26,9 @@ def split(pairs: Sequence[tuple[float, int]]) -> tuple[list[float], list[int]]:
     return [value for value, _ in pairs], [cluster for _, cluster in pairs]
 
 
-def slow_interval(
+def slow_means(
     values: Sequence[float], clusters: Sequence[Hashable], draws: int = 3_000
-) -> tuple[float, float]:
+) -> list[float]:
     """The published procedure, word for word and one draw at a time."""
     members: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
@@ -39,7 +40,13 @@ def slow_interval(
     for _ in range(draws):
         pooled = [value for name in choose(names, k=len(names)) for value in members[name]]
         means.append(math.fsum(pooled) / len(pooled))
-    low, high = np.quantile(means, (0.025, 0.975))
+    return means
+
+
+def slow_interval(
+    values: Sequence[float], clusters: Sequence[Hashable], draws: int = 3_000
+) -> tuple[float, float]:
+    low, high = np.quantile(slow_means(values, clusters, draws), (0.025, 0.975))
     return float(low), float(high)
 
 
@@ -322,3 +329,274 @@ def test_a_ratio_over_nothing_has_no_interval() -> None:
     ratio = ClusterBootstrap.over(["a", "b"]).ratio([1.0, 2.0], [0.0, 0.0])
     assert not math.isfinite(ratio.value)
     assert all(map(math.isnan, ratio.interval))
+
+
+def at_zero_or_one(ones: int, cases: int) -> list[float]:
+    return [1.0] * ones + [0.0] * (cases - ones)
+
+
+def binomial_share(n: int, k: int, least: int, most: int) -> float:
+    """The probability of `least` to `most` successes in n draws, at k/n each."""
+    return math.fsum(
+        math.comb(n, j) * (k / n) ** j * (1 - k / n) ** (n - j) for j in range(least, most + 1)
+    )
+
+
+# Harness and metric, mean, interval in 24ths, d_z and p: the published rows on rollouts whose
+# values are 0 or 1, 24 tasks with one rollout each.
+PUBLISHED = [
+    ("abstract solved", 0.3333333333333333, (4, 13), 0.6922186552431728, 0.0001),
+    ("verbatim solved", 0.4166666666666667, (5, 15), 0.8273595406616218, 0.0001),
+    ("verbatim+instr solved", 0.5833333333333334, (9, 19), 1.1583033569262704, 0.0001),
+    ("abstract stuck", 0.08333333333333333, (0, 5), 0.2951630263451236, 0.251),
+    ("abstract+ban stuck", 0.041666666666666664, (0, 3), 0.20412414523193148, 0.5272),
+    ("drop stuck", 0.6666666666666666, (11, 20), 1.3844373104863457, 0.0001),
+    ("verbatim stuck", 0.2916666666666667, (3, 11), 0.6281781937772554, 0.0001),
+    ("verbatim+ban stuck", 0.125, (0, 6), 0.37000643495047747, 0.0856),
+    ("verbatim+instr stuck", 0.16666666666666666, (1, 8), 0.4377975178854565, 0.0288),
+]
+
+
+@pytest.mark.parametrize(("row", "mean", "ends", "d_z", "p"), PUBLISHED)
+def test_effects_are_the_published_ones(
+    row: str, mean: float, ends: tuple[int, int], d_z: float, p: float
+) -> None:
+    ones = round(24 * mean)
+    effect = ClusterBootstrap.over(range(24)).effect(at_zero_or_one(ones, 24))
+    assert effect.value == pytest.approx(mean, abs=1e-12)
+    assert effect.n == 24
+    assert effect.d_z == pytest.approx(d_z, abs=1e-9)
+    assert effect.p == pytest.approx(p, abs=0.02)
+    if DRAWS * binomial_share(24, ones, 0, 0) < 0.1:
+        assert effect.p == p == 0.0001
+    # At most 11 of 24 are 97.47 % of all draws at a mean of 7, so that chance chooses 11 or 12.
+    highs = (11, 12) if row == "verbatim stuck" else (ends[1],)
+    assert 24 * effect.low == pytest.approx(ends[0], abs=1e-9)
+    assert any(24 * effect.high == pytest.approx(high, abs=1e-9) for high in highs)
+
+
+@pytest.mark.parametrize(("n", "k"), [(24, 1), (24, 2), (24, 3), (17, 2), (31, 3), (7, 2), (49, 1)])
+def test_p_of_zeros_and_ones_is_that_of_the_binomial_law(n: int, k: int) -> None:
+    expected = 2 * min(binomial_share(n, k, 0, 0), binomial_share(n, k, 2 * k, n))
+    for unit in (1.0, 0.1, -1 / 3, 1e-7, 1e5):
+        values = [unit * value for value in at_zero_or_one(k, n)]
+        p = ClusterBootstrap.over(range(n)).effect(values).p
+        assert p == pytest.approx(expected, abs=5 * 2 * math.sqrt(0.25 / DRAWS))
+
+
+@pytest.mark.parametrize(
+    "tenths", [(-2, -2, -1, 3, 3), (-5, 1, 1, 1, 3), (-3, -3, 0, 1, 2), (-2, -1, 0, 2, 4)]
+)
+def test_draws_at_an_end_count_in_spite_of_rounding(tenths: tuple[int, ...]) -> None:
+    # Tenths are no floats, and their sums come out on either side of an end.
+    mean = Fraction(sum(tenths), 5)
+    centred = [Fraction(sum(draw), 5) - mean for draw in itertools.product(tenths, repeat=5)]
+    below = sum(draw <= -abs(mean) for draw in centred) / len(centred)
+    above = sum(draw >= abs(mean) for draw in centred) / len(centred)
+    for unit in (0.1, 0.7, -1 / 3):
+        p = ClusterBootstrap.over(range(5)).effect([unit * value for value in tenths]).p
+        assert p == pytest.approx(min(1.0, 2 * min(below, above)), abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_p_and_d_z_are_those_of_the_published_procedure(seed: int) -> None:
+    values, clusters = uneven_clusters(seed)
+    # Moved to where p is neither the least nor 1.
+    values = [value - math.fsum(values) / len(values) + 0.1 * (seed - 2.5) for value in values]
+    effect = ClusterBootstrap.over(clusters).effect(values)
+    mean = math.fsum(values) / len(values)
+    centred = [draw - mean for draw in slow_means(values, clusters)]
+    shares = [
+        sum(draw <= -abs(mean) for draw in centred) / len(centred),
+        sum(draw >= abs(mean) for draw in centred) / len(centred),
+    ]
+    share = min(shares)
+    error = math.sqrt(share * (1 - share) * (1 / len(centred) + 1 / DRAWS))
+    assert share > 0.001
+    assert effect.p == pytest.approx(min(1.0, 2 * share), abs=2 * 5 * error)
+    assert effect.value == pytest.approx(mean)
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    assert effect.d_z == pytest.approx(mean / math.sqrt(squares / (len(values) - 1)))
+
+
+def test_p_takes_the_smaller_of_two_unlike_shares() -> None:
+    # Draws that lean to one side, so that the two shares differ by more than chance.
+    values = np.random.default_rng(1).gamma(0.4, size=30) - 0.25
+    mean = float(values.mean())
+    centred = np.array(slow_means(values.tolist(), range(30))) - mean
+    below, above = (centred <= -abs(mean)).mean(), (centred >= abs(mean)).mean()
+    assert abs(below - above) > 0.02
+    p = ClusterBootstrap.over(range(30)).effect(values).p
+    assert p == pytest.approx(2 * min(below, above), abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_paired_difference_is_the_ordinary_bootstrap_of_pairs(seed: int) -> None:
+    scipy_stats: Any = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(seed)
+    left = rng.gamma(2.0, size=60)
+    right = left + rng.normal(0.3, 1.0, size=60)
+    theirs = scipy_stats.bootstrap(
+        (left, right),
+        lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=3_000,
+        method="percentile",
+        random_state=seed,
+    ).confidence_interval
+    effect = ClusterBootstrap.over(range(60)).effect(left - right)
+    assert effect.value == pytest.approx(left.mean() - right.mean())
+    assert_same_interval(effect.interval, (float(theirs.low), float(theirs.high)))
+
+
+# Whole numbers, so that sums are exact and what is at an end stays there.
+whole = st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 5)), min_size=1, max_size=20)
+
+
+def same(left: float, right: float) -> bool:
+    return (math.isnan(left) and math.isnan(right)) or left == pytest.approx(right, abs=1e-9)
+
+
+@quick
+@given(pairs=clustered)
+def test_an_effect_is_the_mean_with_its_interval(pairs: list[tuple[float, int]]) -> None:
+    values, clusters = split(pairs)
+    bootstrap = ClusterBootstrap.over(clusters, FEW)
+    effect, mean = bootstrap.effect(values), bootstrap.mean(values)
+    assert Estimate(effect.value, effect.low, effect.high, effect.n) == mean
+
+
+@quick
+@given(pairs=clustered)
+def test_p_is_between_one_draw_and_all(pairs: list[tuple[float, int]]) -> None:
+    values, clusters = split(pairs)
+    assert 1 / FEW <= ClusterBootstrap.over(clusters, FEW).effect(values).p <= 1
+
+
+@quick
+@given(pairs=whole, scale=st.sampled_from([0.1, 1 / 3, 1e9, 1e-12, -1.0, -0.7]))
+def test_neither_p_nor_d_z_has_a_unit_and_d_z_alone_has_a_sign(
+    pairs: list[tuple[int, int]], scale: float
+) -> None:
+    values, clusters = split(pairs)
+    bootstrap = ClusterBootstrap.over(clusters, FEW)
+    plain = bootstrap.effect(values)
+    scaled = bootstrap.effect([scale * value for value in values])
+    assert scaled.p == plain.p
+    assert same(scaled.d_z, math.copysign(1, scale) * plain.d_z)
+
+
+@quick
+@given(pairs=whole, shift=st.integers(-50, 50))
+def test_shifting_the_values_shifts_the_effect(pairs: list[tuple[int, int]], shift: int) -> None:
+    values, clusters = split(pairs)
+    bootstrap = ClusterBootstrap.over(clusters, FEW)
+    plain = bootstrap.effect(values)
+    shifted = bootstrap.effect([value + shift for value in values])
+    expected = [plain.value + shift, plain.low + shift, plain.high + shift]
+    assert [shifted.value, shifted.low, shifted.high] == pytest.approx(expected, abs=1e-9)
+    # The deviation stays: d_z moves as the mean does.
+    assert same(shifted.d_z * plain.value, plain.d_z * shifted.value)
+
+
+@quick
+@given(pairs=whole, data=st.data())
+def test_neither_the_order_of_cases_nor_of_clusters_moves_value_or_d_z(
+    pairs: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    one, other = (
+        ClusterBootstrap.over(clusters, FEW).effect(values)
+        for values, clusters in (split(pairs), split(data.draw(st.permutations(pairs))))
+    )
+    assert one.n == other.n
+    assert one.value == pytest.approx(other.value)
+    assert same(one.d_z, other.d_z)
+
+
+def test_d_z_takes_no_account_of_clusters() -> None:
+    values, clusters = uneven_clusters(1)
+    one, other = (ClusterBootstrap.over(c).effect(values) for c in (clusters, range(len(values))))
+    assert one.d_z == pytest.approx(other.d_z)
+    assert one.interval != other.interval
+
+
+def test_an_effect_leaves_out_cases_without_a_value() -> None:
+    values, clusters = uneven_clusters(3)
+    # Every other cluster loses all its cases, the others one.
+    gone = set(sorted(set(clusters))[::2])
+    kept = [i for i, cluster in enumerate(clusters) if cluster not in gone][1:]
+    holes = [value if i in kept else math.nan for i, value in enumerate(values)]
+    plain = ClusterBootstrap.over([clusters[i] for i in kept]).effect([values[i] for i in kept])
+    assert ClusterBootstrap.over(clusters).effect(holes) == plain
+    assert plain.n == len(kept)
+
+
+def test_no_known_value_has_no_effect() -> None:
+    for effect in (
+        ClusterBootstrap.over([]).effect([]),
+        ClusterBootstrap.over(["a", "b"]).effect([math.nan, math.inf]),
+    ):
+        assert unknown(effect)
+        assert math.isnan(effect.p)
+        assert math.isnan(effect.d_z)
+
+
+@pytest.mark.parametrize("value", [0.1, -3.0, 1 / 3])
+@pytest.mark.parametrize("cases", [1, 3, 10])
+def test_equal_values_have_no_d_z_and_the_least_p(value: float, cases: int) -> None:
+    effect = ClusterBootstrap.over(range(cases)).effect([value] * cases)
+    assert math.isnan(effect.d_z)
+    assert effect.p == 1 / DRAWS
+
+
+def test_a_mean_of_zero_is_no_effect() -> None:
+    bootstrap = ClusterBootstrap.over([1, 1, 2, 3])
+    assert bootstrap.effect([0.0, 2.0, -3.0, 1.0]).p == pytest.approx(1, abs=0.02)
+    nothing = bootstrap.effect([0.0] * 4)
+    assert (nothing.value, nothing.interval, nothing.n, nothing.p) == (0.0, (0.0, 0.0), 4, 1.0)
+    assert math.isnan(nothing.d_z)
+
+
+p_values = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1e-4, 0.01, 0.5, 1.0]), max_size=6)
+
+
+def closed_testing(p_values: Sequence[float]) -> list[float]:
+    """Each hypothesis is rejected where every set that has it is, by Bonferroni within the set."""
+    members = range(len(p_values))
+    subsets = [s for size in members for s in itertools.combinations(members, size + 1)]
+    return [
+        max(min(1.0, len(s) * min(p_values[i] for i in s)) for s in subsets if member in s)
+        for member in members
+    ]
+
+
+def test_holm_is_the_published_correction() -> None:
+    assert holm([0.0001] * 9) == pytest.approx([0.0009] * 9, abs=1e-12)
+
+
+@quick
+@given(p_values=p_values)
+def test_holm_is_closed_testing_with_bonferroni(p_values: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(closed_testing(p_values), abs=1e-15)
+
+
+@quick
+@given(p_values=p_values)
+def test_holm_keeps_the_order_and_lowers_nothing(p_values: list[float]) -> None:
+    corrected = holm(p_values)
+    assert all(p <= c <= 1 for p, c in zip(p_values, corrected, strict=True))
+    by_size = [c for _, c in sorted(zip(p_values, corrected, strict=True))]
+    assert by_size == sorted(by_size)
+
+
+@quick
+@given(p_values=p_values, data=st.data())
+def test_holm_counts_no_unknown_p(p_values: list[float], data: st.DataObject) -> None:
+    holes = list(p_values)
+    places = data.draw(st.lists(st.integers(0, len(p_values)), max_size=3))
+    for place in places:
+        holes.insert(place, math.nan)
+    corrected = holm(holes)
+    assert [c for c in corrected if not math.isnan(c)] == holm(p_values)
+    assert [math.isnan(c) for c in corrected] == [math.isnan(p) for p in holes]
