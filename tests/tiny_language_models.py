@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
@@ -83,6 +83,35 @@ def marking_tokenizer(template: str | None = CHATML) -> PreTrainedTokenizerFast:
     )
     inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     inner.decoder = decoders.Metaspace()
+    return _wrapped(inner, template)
+
+
+# How the tokenizers of GPT-2 and of Llama 3 split text before they merge letters. Under the second,
+# line breaks behind punctuation belong to it.
+GPT2_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def merging_tokenizer(words: str, template: str | None = CHATML) -> PreTrainedTokenizerFast:
+    """Merges bytes within words as `words` splits them, whichever stand side by side in calls."""
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(words), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - 4,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    text = "\n\n".join([f"{end}\n{end} \n{end}" for end in ("book(room='1')", '{"a": "b"}', "a.")])
+    inner.train_from_iterator([f"### User\n{text}\n\n### Assistant\n{text}"] * 9, trainer)
     return _wrapped(inner, template)
 
 

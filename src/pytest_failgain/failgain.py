@@ -23,10 +23,13 @@ class Failgain:
     """Measures harnesses with one model.
 
     `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
-    the first measurement needs it. With `keep_scores`, scores and the outcomes of executed programs
-    are kept in the cache folder and not found again. `cases`, if given, is the number of cases that
-    an environment gives wherever a number is asked for. `mbpp` is a file of problems for the
-    environment `program_repair`, and `allow_code_execution` lets a model's own programs run there.
+    the first measurement needs it. `prompt_format` is what writes chat messages for it: its own
+    "template", the "plain" format of headed turns, or "auto", the template where there is one with
+    a system role and else the plain format. With `keep_scores`, scores and the outcomes of executed
+    programs are kept in the cache folder and not found again. `cases`, if given, is the number of
+    cases that an environment gives wherever a number is asked for. `mbpp` is a file of problems for
+    the environment `program_repair`, and `allow_code_execution` lets a model's own programs run
+    there.
     `on_note` is told what there is to know about an environment's cases and about the cache folder,
     as a subject and a text; see `EnvironmentSettings`.
 
@@ -46,6 +49,7 @@ class Failgain:
         cache_dir: Path | str | None = None,
         offline: bool = False,
         fold_system: bool = False,
+        prompt_format: str = "template",
         keep_scores: bool = True,
         cases: int | None = None,
         seed: int = 0,
@@ -82,6 +86,7 @@ class Failgain:
                 cache_dir=folder,
                 offline=offline,
                 fold_system=fold_system,
+                prompt_format=prompt_format,
                 keep_scores=keep_scores,
                 progress=self._progress,
                 warn=partial(on_note, "scores"),
@@ -95,6 +100,7 @@ class Failgain:
 
         Raises:
             ModelError: when the model can't be found, fetched, converted or loaded.
+            UsageError: when there is no such prompt format.
         """
         if self._scorer is None:
             self._scorer = self._load()

@@ -49,6 +49,7 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         cache_dir=settings.cache_dir,
         offline=settings.offline,
         fold_system=settings.fold_system,
+        prompt_format=settings.prompt_format,
         keep_scores=not settings.no_cache,
         cases=settings.cases,
         seed=settings.seed,

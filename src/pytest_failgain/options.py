@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
+from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
+
 
 # Named tuples, since every pytest run waits for these classes to be made.
 class Settings(NamedTuple):
@@ -30,6 +32,7 @@ class Settings(NamedTuple):
     no_cache: bool = False
     require_model: bool = False
     fold_system: bool = False
+    prompt_format: str = "template"
     mbpp: Path | None = None
     allow_code_execution: bool = False
     sources: Mapping[str, str] | None = None
@@ -88,16 +91,6 @@ def _seed(value: str) -> int:
     return int(value)
 
 
-_DTYPES = ("float32", "bfloat16", "float16")
-
-
-def _dtype(value: str) -> str:
-    if value.strip() not in _DTYPES:
-        near = get_close_matches(value, _DTYPES, n=1)
-        raise ValueError(f" (did you mean {near[0]}?)" if near else "")
-    return value.strip()
-
-
 def _folder(value: str) -> Path:
     path = Path(_text(value)).expanduser()
     if path.exists() and not path.is_dir():
@@ -121,10 +114,21 @@ def _flag(value: str) -> bool:
         raise ValueError from None
 
 
+def _one_of(*names: str) -> Kind:
+    def parse(value: str) -> str:
+        if value.strip() not in names:
+            near = get_close_matches(value, names, n=1)
+            raise ValueError(f" (did you mean {near[0]}?)" if near else "")
+        return value.strip()
+
+    return Kind(parse, f"must be one of {', '.join(names)}")
+
+
 TEXT = Kind(_text, "must be a non-empty text")
 COUNT = Kind(_count, "must be a whole number of 1 or more", "int")
 SEED = Kind(_seed, "must be a whole number of 0 or more", "int")
-DTYPE = Kind(_dtype, f"must be one of {', '.join(_DTYPES)}")
+DTYPE = _one_of(*DTYPES)
+PROMPT_FORMAT = _one_of(*PROMPT_FORMATS)
 FOLDER = Kind(_folder, "must be a folder")
 FILE = Kind(_file, "must be a file")
 FLAG = Kind(_flag, "must be true or false", "bool")
@@ -142,6 +146,7 @@ OPTIONS = (
     Option("no_cache", FLAG, "", "neither use nor keep scores and outcomes of programs"),
     Option("require_model", FLAG, "", "fail, rather than skip, tests that have no model"),
     Option("fold_system", FLAG, "", "put the system prompt into the first user turn if need be"),
+    Option("prompt_format", PROMPT_FORMAT, "FORMAT", "template (default), plain or auto"),
     Option("mbpp", FILE, "FILE", "sanitized-mbpp.json or mbpp.jsonl, to make program_repair of"),
     Option("allow_code_execution", FLAG, "", "run, in a sandbox, programs that a model wrote"),
 )

@@ -66,13 +66,14 @@ def ours(modules: set[str]) -> set[str]:
     return {name for name in modules if name.partition(".")[0] == "pytest_failgain"}
 
 
-def test_unused_plugin_loads_four_small_modules_and_writes_nothing(
+def test_unused_plugin_loads_five_small_modules_and_writes_nothing(
     project: pytest.Pytester,
 ) -> None:
     project.makepyfile(test_it=USES_NOTHING)
     modules = loaded_modules(project, "-q")
     assert ours(modules) == {
         "pytest_failgain",
+        "pytest_failgain.choices",
         "pytest_failgain.fixtures",
         "pytest_failgain.options",
         "pytest_failgain.plugin",

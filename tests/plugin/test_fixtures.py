@@ -179,6 +179,7 @@ def test_model_is_loaded_once_with_the_options(
             assert failgain.scorer is failgain_model
             assert failgain_model.identity.dtype == "bfloat16"
             assert failgain_model.fold_system
+            assert failgain_model.prompt_format == "auto"
             assert torch.get_num_threads() == 1
             monkeypatch.delattr(loading, "load_files")
 
@@ -187,5 +188,6 @@ def test_model_is_loaded_once_with_the_options(
         """,
     )
     model = options_for(tiny_model_folder, project.path / "cache")
-    result = project.runpytest(*model, "--failgain-dtype=bfloat16", "--failgain-fold-system")
+    given = ("--failgain-dtype=bfloat16", "--failgain-fold-system", "--failgain-prompt-format=auto")
+    result = project.runpytest(*model, *given)
     result.assert_outcomes(passed=3)

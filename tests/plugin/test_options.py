@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_failgain.options import DTYPE, FLAG, OPTIONS, Settings
+from pytest_failgain.options import FLAG, OPTIONS, Settings
 from pytest_failgain.stash import SETTINGS
 
 
@@ -50,6 +50,7 @@ GIVEN = {
     "no_cache": ON_OFF_ON,
     "require_model": ON_OFF_ON,
     "fold_system": ON_OFF_ON,
+    "prompt_format": words("plain", "auto", "template"),
     "mbpp": Given(__file__, __file__, __file__, f'"{__file__}"', (Path(__file__),) * 3),
     "allow_code_execution": ON_OFF_ON,
 }
@@ -79,12 +80,6 @@ def given(place: int) -> dict[str, Any]:
 def test_every_setting_is_an_option() -> None:
     names = [name for name in Settings._fields if name != "sources"]
     assert [option.name for option in OPTIONS] == names == list(GIVEN)
-
-
-def test_every_dtype_is_one_that_can_be_loaded() -> None:
-    from pytest_failgain.scoring.loading import DTYPES
-
-    assert [DTYPE.parse(dtype) for dtype in DTYPES] == list(DTYPES)
 
 
 def test_nothing_is_set_where_nothing_is_given(project: pytest.Pytester) -> None:
@@ -197,6 +192,11 @@ NUMBER = "must be a whole number of 1 or more"
             "must be one of float32, bfloat16, float16, not 'flot32' (did you mean float32?)",
         ),
         ("dtype", "int8", "must be one of float32, bfloat16, float16, not 'int8'"),
+        (
+            "prompt_format",
+            "plane",
+            "must be one of template, plain, auto, not 'plane' (did you mean plain?)",
+        ),
         ("threads", "0", f"{NUMBER}, not '0'"),
         ("threads", "two", f"{NUMBER}, not 'two'"),
         ("cases", "0", f"{NUMBER}, not '0'"),

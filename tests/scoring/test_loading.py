@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, ByT5Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from pytest_failgain import Failgain, Measurement, Transcript
-from pytest_failgain.errors import ModelError, ScoringError
+from pytest_failgain.errors import ModelError, ScoringError, UsageError
 from pytest_failgain.models import ModelFiles
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.scoring.loading import load_files, load_scorer
@@ -110,6 +110,19 @@ def test_system_prompts_are_folded_only_where_that_is_wanted(folder: Path) -> No
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("prompt_format", ["template", "plain", "auto"])
+def test_messages_are_written_in_the_format_that_was_asked_for(
+    folder: Path, prompt_format: str
+) -> None:
+    rendered = loaded(folder, prompt_format=prompt_format).renderer.render(HELLO.prompt)
+    assert rendered.text.startswith("### User\n") == (prompt_format == "plain")
+
+
+def test_prompt_format_that_there_is_not_is_refused_before_the_model_is_looked_for() -> None:
+    with pytest.raises(UsageError, match="no prompt format 'plane'; take one of template, plain"):
+        load_scorer("no/such-model", prompt_format="plane", offline=True)
 
 
 def change_weights(folder: Path, factor: float) -> None:
@@ -286,3 +299,12 @@ def test_scores_are_kept_in_the_cache_folder_unless_told_otherwise(
     assert list(tmp_path.glob("scores*")) == []
     load_scorer(str(folder), cache_dir=tmp_path).score([HELLO])
     assert [path.name for path in tmp_path.glob("*.sqlite3")] == ["scores-1.sqlite3"]
+
+
+def test_scores_can_be_kept_in_another_folder_than_the_models(folder: Path, tmp_path: Path) -> None:
+    cache, kept = tmp_path / "cache", tmp_path / "kept"
+    load_scorer(str(folder), cache_dir=cache, scores_in=kept).score([HELLO])
+    assert [path.name for path in kept.iterdir()] == ["scores-1.sqlite3"]
+    assert list(cache.glob("scores*")) == []
+    load_scorer(str(folder), cache_dir=cache, scores_in=tmp_path / "no", keep_scores=False)
+    assert not (tmp_path / "no").exists()

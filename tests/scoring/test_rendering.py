@@ -110,7 +110,10 @@ def test_prompt_is_tokenised_with_the_templates_special_tokens_and_no_others() -
 
 def test_model_without_a_chat_template_takes_no_messages() -> None:
     subject = renderer(None)
-    with pytest.raises(ScoringError, match=r"^tiny has no chat template, .* harness .* text$"):
+    with pytest.raises(
+        ScoringError,
+        match=r"^tiny has no chat template, .* harness .* text, or pass --failgain-prompt-format",
+    ):
         subject.render(prompt(USER))
     assert subject.render(Prompt(text="Book room 1: ")).text == "Book room 1: "
 
@@ -124,7 +127,8 @@ def test_messages_that_a_template_refuses_are_named_by_their_roles() -> None:
         "TemplateError: Conversation roles must alternate"
     )
     assert message.endswith(
-        "let the harness keep to the roles and the order that this model's template takes"
+        "let the harness keep to the roles and the order that this model's template takes, "
+        "or pass --failgain-prompt-format plain for headed turns in place of a template"
     )
     assert "\n" not in message
 
@@ -135,10 +139,11 @@ def test_template_that_breaks_is_an_error_of_ours() -> None:
         renderer(broken).render(prompt(USER))
 
 
-def test_system_prompt_without_a_system_role_is_refused_with_both_ways_out() -> None:
+def test_system_prompt_without_a_system_role_is_refused_with_all_ways_out() -> None:
     with pytest.raises(
         ScoringError,
-        match=r"tiny has no system role: let the harness .* or pass --failgain-fold-system",
+        match=r"tiny has no system role: let the harness .* or pass --failgain-fold-system .*"
+        r" or pass --failgain-prompt-format plain",
     ):
         renderer(tiny.NO_SYSTEM).render(prompt(SYSTEM, USER))
 
@@ -308,6 +313,17 @@ def test_beginning_of_a_text_prompt_is_marked_once() -> None:
     # Neither the action nor a chat template's text is a beginning.
     assert begin not in emitted(subject, Prompt(text="Room"), Action("go()")).tokens
     assert subject.render(prompt(USER)).tokens[:2] == (begin, *subject.tokenizer("u").input_ids[1:])
+
+
+def test_mark_of_the_end_is_no_part_of_a_text_prompt() -> None:
+    subject = renderer()
+    plain = subject.render(Prompt(text="Room")).tokens
+    end = subject.tokenizer.eos_token_id
+    subject.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="$A <|im_end|>", special_tokens=[("<|im_end|>", end)]
+    )
+    assert subject.tokenizer("Room").input_ids == [*plain, end]
+    assert subject.render(Prompt(text="Room")).tokens == plain
 
 
 def test_prompt_without_tokens_is_refused() -> None:

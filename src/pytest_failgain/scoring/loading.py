@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pytest_failgain.choices import DTYPES
 from pytest_failgain.errors import ModelError
 from pytest_failgain.models import ModelFiles, default_cache_dir, resolve
 from pytest_failgain.progress import Progress
 from pytest_failgain.scoring import score_store
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import ModelIdentity
+from pytest_failgain.scoring.rendering import check_prompt_format
 from pytest_failgain.threads import thread_count
-
-DTYPES = ("float32", "bfloat16", "float16")
 
 
 def load_scorer(
@@ -30,27 +30,39 @@ def load_scorer(
     cache_dir: Path | None = None,
     offline: bool = False,
     fold_system: bool = False,
+    prompt_format: str = "template",
     keep_scores: bool = True,
+    scores_in: Path | None = None,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> LocalScorer:
     """The scorer for a model's name, hub id, directory or .gguf file.
 
     `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
-    With `keep_scores`, what was scored before is read from the cache folder and what is new goes
-    there; `warn` is told when that folder is no use.
+    `fold_system` and `prompt_format` are those of `Renderer`. With `keep_scores`, what was scored
+    before is read from the folder `scores_in` (None: the cache folder) and what is new goes there;
+    `warn` is told when that folder is no use.
 
     Raises:
+        UsageError: when there is no such prompt format.
         ModelError: when the model can't be found, fetched, converted or loaded.
     """
+    check_prompt_format(prompt_format)  # before minutes go into fetching a model
     # Converting a model imports torch as well.
     with _waiting_quietly():
         files = resolve(
             spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
         )
-    scorer = load_files(files, dtype=dtype, device=device, threads=threads, fold_system=fold_system)
+    scorer = load_files(
+        files,
+        dtype=dtype,
+        device=device,
+        threads=threads,
+        fold_system=fold_system,
+        prompt_format=prompt_format,
+    )
     if keep_scores:
-        folder = cache_dir or default_cache_dir()
+        folder = scores_in or cache_dir or default_cache_dir()
         path = folder / f"scores-{score_store.FORMAT}.sqlite3"
         # What else could move a number: the device's arithmetic, by its kind.
         model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
@@ -65,6 +77,7 @@ def load_files(
     device: str = "cpu",
     threads: int | None = None,
     fold_system: bool = False,
+    prompt_format: str = "template",
 ) -> LocalScorer:
     """The scorer for files that are on this disk. See `load_scorer`."""
     try:
@@ -119,7 +132,7 @@ def load_files(
         dtype=dtype,
         device=device,
     )
-    return LocalScorer(model, tokenizer, identity, fold_system)
+    return LocalScorer(model, tokenizer, identity, fold_system, prompt_format)
 
 
 @contextmanager

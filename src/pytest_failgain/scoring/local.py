@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
 from pytest_failgain.scoring.score_cache import KnownScores, ScoreCache, TokenScores
 from pytest_failgain.scoring.token_tree import Tokens, TokenTree, build_tree, in_passes
+from pytest_failgain.scoring.work import Work
 
 if TYPE_CHECKING:
     import torch
@@ -38,11 +40,13 @@ class TreeEngine:
 
     `budget` is the longest forward pass in tokens; None takes 256, or less where that many rows
     of logits over the vocabulary would take more than 256 MiB. Between calls the keys and values of
-    the last path are kept, so what all prompts share is computed once.
+    the last path are kept, so what all prompts share is computed once. `tokens` counts those that
+    went through the model.
     """
 
     model: Any
     budget: int | None = None
+    tokens: int = field(default=0, init=False)
     _cache: Any = field(default=None, init=False)
     _cached_tokens: NDArray[np.int64] = field(init=False)
     _cache_argument: str = field(default="", init=False)
@@ -138,6 +142,7 @@ class TreeEngine:
         }
         with torch.inference_mode():
             logits: torch.Tensor = self.model(**arguments).logits[0]
+        self.tokens += len(nodes)
         return logits
 
     def _mask(self, tree: TokenTree, path: NDArray[np.int64], nodes: NDArray[np.int64]) -> Any:
@@ -214,25 +219,30 @@ def score_plainly(model: Any, context: Tokens, action: Tokens) -> TokenScores:
 
 @dataclass(slots=True)
 class LocalScorer:
-    """Scores with a transformers model: `model` and `tokenizer` as loaded by `load`.
+    """Scores with a transformers model: `model` and `tokenizer` as `load_files` loads them.
 
-    `known` holds the scores that need not be computed again. `plain_reason` says why token trees
-    can't be used for the model, in which case every pair takes one plain pass and gives the same
-    numbers, slowly.
+    `fold_system` and `prompt_format` are those of `Renderer`. `known` holds the scores that need
+    not be computed again. `plain_reason` says why token trees can't be used for the model, in which
+    case every pair takes one plain pass and gives the same numbers, slowly. `work` adds up what was
+    computed so far.
     """
 
     model: Any
     tokenizer: Any
     identity: ModelIdentity
     fold_system: bool = False
+    prompt_format: str = "template"
     budget: int | None = None
     known: KnownScores = field(default_factory=ScoreCache)
     plain_reason: str | None = field(default=None, init=False)
+    work: Work = field(default=Work(), init=False)
     renderer: Renderer = field(init=False)
     _engine: TreeEngine = field(init=False)
 
     def __post_init__(self) -> None:
-        self.renderer = Renderer(self.tokenizer, self.identity.name, self.fold_system)
+        self.renderer = Renderer(
+            self.tokenizer, self.identity.name, self.fold_system, self.prompt_format
+        )
         self._engine = TreeEngine(self.model, self.budget)
         self.plain_reason = self._why_not_a_tree()
 
@@ -241,6 +251,15 @@ class LocalScorer:
         """The most tokens that the model takes, or None where its config does not say."""
         limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         return int(limit) if limit else None
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the model has learned; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of `text` by itself."""
+        return self.renderer.count_tokens(text)
 
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         """See `Scorer.score`."""
@@ -300,13 +319,19 @@ class LocalScorer:
         ]
 
     def _compute(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
-        if self.plain_reason is not None:
-            return [score_plainly(self.model, *sequence) for sequence in sequences]
         if not sequences:
             return []
-        tree = build_tree(sequences)
-        logprobs, matches = self._engine.run(tree)
-        return [(logprobs[path], matches[path]) for path in tree.paths]
+        tokens, started = self._engine.tokens, perf_counter()
+        if self.plain_reason is not None:
+            scores = [score_plainly(self.model, *sequence) for sequence in sequences]
+            computed = sum(len(context) + len(action) for context, action in sequences)
+        else:
+            tree = build_tree(sequences)
+            logprobs, matches = self._engine.run(tree)
+            scores = [(logprobs[path], matches[path]) for path in tree.paths]
+            computed = self._engine.tokens - tokens
+        self.work += Work(len(sequences), computed, perf_counter() - started)
+        return scores
 
     def _check(self, logprobs: NDArray[np.float64], action: Tokens) -> None:
         bad = ~np.isfinite(logprobs) | (logprobs > _ROUNDING_NATS)

@@ -42,6 +42,11 @@ class Score:
         return math.fsum(self.token_logprobs)
 
     @property
+    def argmax_matches(self) -> int:
+        """How many of the tokens are the model's first choice at their place."""
+        return sum(self.argmax)
+
+    @property
     def n_tokens(self) -> int:
         return len(self.token_logprobs)
 
@@ -71,7 +76,10 @@ class ModelIdentity:
 
 
 class Scorer(Protocol):
-    """Gives log-probabilities of actions after prompts."""
+    """Gives log-probabilities of actions after prompts.
+
+    One that has `count_tokens(text) -> int` as well can measure the condition `neutral-padded`.
+    """
 
     @property
     def identity(self) -> ModelIdentity: ...

@@ -3,7 +3,8 @@
 Prompt and action are tokenised apart, as in generation: the prompt's tokens are fixed before the
 first token of the action. A structured call becomes text by rendering and subtracting: the chat
 template with the assistant's turn, minus the template up to the generation prompt, minus what ends
-a turn. What a template can't show is folded into text, and each such fold is named.
+a turn. What a template can't show is folded into text, and each such fold is named. Where a
+template is no use at all, the plain-text format takes its place, which is named as well.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
-from pytest_failgain.errors import ScoringError
+from pytest_failgain.choices import PROMPT_FORMATS
+from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
+from pytest_failgain.scoring.plain_format import PLAIN_TEMPLATE
 from pytest_failgain.trajectory import Action, Tool, ToolCall
 
 FOLDED_SYSTEM = "system prompt put at the head of the first user turn (template has no system role)"
@@ -25,8 +30,15 @@ JOINED_TURNS = "user turns that follow one another joined (template wants roles 
 LEFT_OUT_PARTS = "parts of messages that are no text left out (only text is scored)"
 OPENED_ANSWER = "calls scored behind what the template opens plain answers with, such as <think>"
 TEXT_CALLS = "tool calls written as JSON text (the harness gives text, not messages)"
+PLAIN_AS_ASKED = "chat messages written in the plain-text format (as asked for)"
+PLAIN_FOR_LACK = "chat messages written in the plain-text format (model has no chat template)"
+PLAIN_FOR_SYSTEM = "chat messages written in the plain-text format (template has no system role)"
+
 
 _PROBE = "zqprobe"  # a word that no template contains
+_PROBED_USER: Message = {"role": "user", "content": "Hello."}
+
+_PLAIN_ADVICE = "pass --failgain-prompt-format plain for headed turns in place of a template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +76,24 @@ class Renderer:
     """Renders for one model's tokenizer and chat template.
 
     `tokenizer` is a transformers tokenizer. With `fold_system`, a system message that the template
-    refuses goes into the first user turn; without it, that is an error.
+    refuses goes into the first user turn; without it, that is an error. `prompt_format` is what
+    writes chat messages: the model's own "template", the "plain" format, or ("auto") the template
+    where there is one that has room for a system message, else the plain format.
+
+    Raises:
+        UsageError: when there is no such prompt format.
     """
 
     tokenizer: Any
     model_name: str
     fold_system: bool = False
+    prompt_format: str = "template"
     _support: TemplateSupport | None = field(default=None, init=False)
+    _plain_note: str | None = field(default=None, init=False)
     _anchor: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        check_prompt_format(self.prompt_format)
 
     def render(self, prompt: Prompt) -> Rendered:
         """The tokens of `prompt`, generation prompt included.
@@ -81,13 +103,15 @@ class Renderer:
         """
         if prompt.text is not None:
             bos = self.tokenizer.bos_token
-            add_special = not (bos and prompt.text.startswith(bos))
-            tokens = self._encode(prompt.text, add_special_tokens=add_special)
+            marked = bool(bos) and prompt.text.startswith(bos)
+            tokens = self._encode(prompt.text) if marked else self._encode_first(prompt.text)
             rendered = Rendered(prompt.text, tokens, ())
         else:
             messages, tools, adaptations = self._adapted(prompt)
             text = self._apply(messages, tools=tools)
-            rendered = Rendered(text, self._encode(text), adaptations)
+            # A chat template has the beginning's token in its own text.
+            tokens = self._encode_first(text) if self._plain_note else self._encode(text)
+            rendered = Rendered(text, tokens, adaptations)
         if not rendered.tokens:
             raise ScoringError(
                 f"the prompt {prompt.text!r} has no tokens for {self.model_name}: nothing comes "
@@ -111,6 +135,10 @@ class Renderer:
             adaptations = (*adaptations, OPENED_ANSWER) if opened else adaptations
         tokens, spans = self._encode_action(text)
         return Emitted(text, tokens, spans, tuple(dict.fromkeys(adaptations)))
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of `text` by itself."""
+        return len(self._encode(text))
 
     def _subtracted(self, prompt: Prompt, before: str, action: Action) -> tuple[str, bool]:
         """The call as text, and whether the generation prompt holds more than comes before it."""
@@ -145,7 +173,7 @@ class Renderer:
         support = self._supported()
         messages: list[Message] = list(prompt.messages or ())
         tools: list[dict[str, Any]] | None = [tool.as_function() for tool in prompt.tools] or None
-        adaptations: list[str] = []
+        adaptations = [self._plain_note] if self._plain_note else []
         if any(_has_other_parts(message) for message in messages):
             adaptations.append(LEFT_OUT_PARTS)
         messages = [_with_text_content(message) for message in messages]
@@ -166,7 +194,8 @@ class Renderer:
                 raise ScoringError(
                     f"the chat template of {self.model_name} has no system role: let the harness "
                     "put the system prompt into the first user turn, or pass "
-                    "--failgain-fold-system to have that done and noted in the report"
+                    "--failgain-fold-system to have that done and noted in the report, or "
+                    f"{_PLAIN_ADVICE}"
                 )
             messages = _with_system_folded(messages)
             adaptations.append(FOLDED_SYSTEM)
@@ -178,22 +207,32 @@ class Renderer:
 
     def _supported(self) -> TemplateSupport:
         if self._support is None:
+            self._plain_note = self._why_plain()
             self._support = self._probe_template()
         return self._support
 
-    def _probe_template(self) -> TemplateSupport:
+    def _why_plain(self) -> str | None:
+        """The note on the plain-text format, or None where the model's template is used."""
+        if self.prompt_format == "plain":
+            return PLAIN_AS_ASKED
+        if self.prompt_format == "template":
+            return None
         if not self.tokenizer.chat_template:
+            return PLAIN_FOR_LACK
+        # Whether this prompt has a system message or not: all of a model's are to be of one kind.
+        return None if self.fold_system or self._shows_system() else PLAIN_FOR_SYSTEM
+
+    def _probe_template(self) -> TemplateSupport:
+        if not (self._plain_note or self.tokenizer.chat_template):
             raise ScoringError(
                 f"{self.model_name} has no chat template, so chat messages can't be rendered for "
-                "it: use an instruction-tuned model, or a harness that returns text"
+                "it: use an instruction-tuned model, or a harness that returns text, or "
+                f"{_PLAIN_ADVICE}"
             )
-        user: Message = {"role": "user", "content": "Hello."}
+        user = _PROBED_USER
         call = ToolCall(f"{_PROBE}_tool", f'{{"{_PROBE}_argument": "{_PROBE}_value"}}')
         called = _with_parsed_arguments(_assistant_turn(Action(calls=(call,))))
         tool = Tool(f"{_PROBE}_tool", "Does a thing.", {"type": "object", "properties": {}})
-
-        def shows(word: str, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> bool:
-            return word in (self._try(messages, tools) or "")
 
         # A template that writes any role's name as it comes does not know the tool role.
         result: Message = {
@@ -202,19 +241,22 @@ class Renderer:
             "tool_call_id": "call00000",
         }
         stranger: Message = {**result, "role": f"{_PROBE}_role"}
-        calls = shows(f"{_PROBE}_value", [user, called])
+        calls = f"{_PROBE}_value" in (self._try([user, called]) or "")
         turns = [user, called] if calls else [user]
         as_tool, as_stranger = self._try([*turns, result]), self._try([*turns, stranger])
         generic = as_stranger is not None and as_tool == as_stranger.replace(
             f"{_PROBE}_role", "tool"
         )
         return TemplateSupport(
-            system=shows(_PROBE, [{"role": "system", "content": _PROBE}, user]),
-            tools=shows(f"{_PROBE}_tool", [user], [tool]),
+            system=self._shows_system(),
+            tools=f"{_PROBE}_tool" in (self._try([user], [tool]) or ""),
             calls=calls,
             results=f"{_PROBE}_result" in (as_tool or "") and not generic,
             adjacent_users=self._try([user, user]) is not None,
         )
+
+    def _shows_system(self) -> bool:
+        return _PROBE in (self._try([{"role": "system", "content": _PROBE}, _PROBED_USER]) or "")
 
     def _try(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str | None:
         try:
@@ -233,21 +275,36 @@ class Renderer:
             text: str = self.tokenizer.apply_chat_template(
                 [dict(message) for message in messages],
                 tools=tools,
+                chat_template=PLAIN_TEMPLATE if self._plain_note else None,
                 add_generation_prompt=generation_prompt,
                 tokenize=False,
             )
         except Exception as error:  # a template is a program: it may raise anything
             roles = ", ".join(str(message.get("role")) for message in messages)
+            reason = f"refuses the messages ({roles}): {type(error).__name__}: {error}"
+            if self._plain_note:
+                raise ScoringError(
+                    f"the plain-text format {reason}; let the harness give messages with a role "
+                    "and a text"
+                ) from error
             raise ScoringError(
-                f"the chat template of {self.model_name} refuses the messages ({roles}): "
-                f"{type(error).__name__}: {error}; let the harness keep to the roles and the "
-                "order that this model's template takes"
+                f"the chat template of {self.model_name} {reason}; let the harness keep to the "
+                f"roles and the order that this model's template takes, or {_PLAIN_ADVICE}"
             ) from error
         return text
 
-    def _encode(self, text: str, *, add_special_tokens: bool = False) -> tuple[int, ...]:
-        encoded = self.tokenizer(text, add_special_tokens=add_special_tokens, verbose=False)
-        return tuple(encoded["input_ids"])
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def _encode_first(self, text: str) -> tuple[int, ...]:
+        """The tokens of `text` behind what the tokenizer itself puts before a text.
+
+        What it puts behind one, such as a mark of the end, is no part of a context.
+        """
+        sample = self.tokenizer("a", return_special_tokens_mask=True)
+        added = zip(sample["input_ids"], sample["special_tokens_mask"], strict=True)
+        before = [token for token, special in takewhile(itemgetter(1), added)]
+        return (*before, *self._encode(text))
 
     def _encode_action(self, text: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """Token ids and character spans of `text` as the model emits it after a prompt.
@@ -272,6 +329,18 @@ class Renderer:
             behind = (*self._encode("\n"), *self._encode("a"))
             self._anchor = "" if self._encode("\na") == behind else "\n"
         return self._anchor
+
+
+def check_prompt_format(name: str) -> None:
+    """Refuse what is no prompt format.
+
+    Raises:
+        UsageError: naming those that there are.
+    """
+    if name not in PROMPT_FORMATS:
+        raise UsageError(
+            f"there is no prompt format {name!r}; take one of {', '.join(PROMPT_FORMATS)}"
+        )
 
 
 def _shared_length(left: str, right: str) -> int:
