@@ -10,8 +10,9 @@ from hashlib import blake2b
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
 from pytest_failgain.harnesses import VERBATIM, Harness
-from pytest_failgain.measurement import Measurement, Row, measure
+from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.prompt import Prompt
+from pytest_failgain.rows import Row
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
 
@@ -91,6 +92,9 @@ class FakeScorer:
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         self.batches.append(len(pairs))
         return [self._score(pair.prompt, pair.action) for pair in pairs]
+
+    def count_tokens(self, text: str) -> int:
+        return len(spans_of_tokens(text))
 
     def _score(self, prompt: Prompt, action: Action) -> Score | Refusal:
         reason = self.refusal(prompt, action)
@@ -216,7 +220,7 @@ def _row(
         logprob=logprob if in_all else logprob * len(spans),
         n_tokens=len(spans),
         context_tokens={"before": 10, "failed": 25, "neutral": 22}[condition],
-        greedy=greedy,
+        argmax_matches=len(spans) if greedy else len(spans) - 1,
         text=text,
         token_logprobs=(each,) * len(spans),
         token_spans=spans,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_failgain.harnesses import REMEDIES, Harness, remedied, render_verbatim
+from pytest_failgain.padding import PADDINGS
 from pytest_failgain.trajectory import (
     Action,
     FailureCase,
@@ -67,6 +69,10 @@ good_steps = steps(st.just(False))
 failed_steps = steps(st.just(True))
 user_turns = st.builds(UserTurn, texts)
 
+observations = st.builds(
+    Observations, texts, *[st.none() | texts] * 4, padding=st.sampled_from(sorted(PADDINGS))
+)
+
 
 def trajectories(
     turns: st.SearchStrategy[Step | UserTurn] = good_steps | failed_steps | user_turns,
@@ -104,11 +110,20 @@ def cases(draw: st.DrawFn) -> FailureCase:
         ),
         correct=correct,
         distractors=tuple(others),
-        observations=draw(st.builds(Observations, texts, *[st.none() | texts for _ in range(4)])),
+        observations=draw(observations),
         environment=draw(texts),
         operator=draw(texts),
         template=draw(texts),
+        other_failed=draw(st.none() | other_failures(failed, correct)),
     )
+
+
+@st.composite
+def other_failures(draw: st.DrawFn, failed: Action, correct: Action | None) -> Step:
+    """Steps that failed as well, with another action than `failed` and `correct`."""
+    action = draw(actions.filter(lambda action: action not in (failed, correct)))
+    observation = draw(texts)
+    return replace(draw(failed_steps), action=action, observation=observation)
 
 
 def render_as_text(trajectory: Trajectory) -> str:

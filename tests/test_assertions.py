@@ -26,7 +26,8 @@ from pytest_failgain.assertions import (
 )
 from pytest_failgain.errors import UsageError
 from pytest_failgain.harnesses import VERBATIM
-from pytest_failgain.measurement import Measurement, Row, measure
+from pytest_failgain.measurement import Measurement, measure
+from pytest_failgain.rows import Row
 
 HARM, POINT, SAFETY = DEMANDS
 

@@ -125,10 +125,11 @@ def test_a_full_case_is_written_in_the_documented_schema(path: Path) -> None:
         failed=Step(Action("So:", (ToolCall("refund", '{"order":"42"}'),)), "", failed=True),
         correct=Action(calls=(ToolCall("refund", '{"order":42}'),)),
         distractors=(Action("refund()"),),
-        observations=Observations(neutral="Noted.", success=""),
+        observations=Observations(neutral="Noted.", success="", padding="published"),
         environment="shop",
         operator="type_swap",
         template="refund",
+        other_failed=Step(Action("refund()"), "", True, "missing_argument", "refund"),
     )
     save_cases([case], path)
     assert "“please”" in path.read_text(encoding="utf-8")
@@ -171,7 +172,16 @@ def test_a_full_case_is_written_in_the_documented_schema(path: Path) -> None:
         ),
         ("correct", {"calls": [{"name": "refund", "arguments": '{"order":42}'}]}),
         ("distractors", ["refund()"]),
-        ("observations", {"neutral": "Noted.", "success": ""}),
+        (
+            "other_failed",
+            {
+                "action": "refund()",
+                "observation": "",
+                "error_family": "missing_argument",
+                "tool": "refund",
+            },
+        ),
+        ("observations", {"neutral": "Noted.", "success": "", "padding": "published"}),
     ]
     assert load_cases(path) == [case]
 
@@ -377,7 +387,33 @@ CALL = {"name": "refund", "arguments": "{}"}
             [{"name": "a", "parameters": []}],
             "the field 'tools[0].parameters' must be an object, got a list",
         ),
+        ("other_failed", "a", "expected an object as 'other_failed', got the string 'a'"),
+        (
+            "other_failed",
+            {"observation": "E"},
+            "the field 'other_failed.action' is missing; it must be an action",
+        ),
+        (
+            "other_failed",
+            {"action": "a"},
+            "case 'refund-42': the other failed step has no observation",
+        ),
+        (
+            "other_failed",
+            {"action": "a", "observation": "E", "failed": False},
+            "case 'refund-42': the other failed step is not marked failed=True",
+        ),
+        (
+            "other_failed",
+            LINE["failed"],
+            "case 'refund-42': the other failed step has the failed action \"refund(order='42')\"",
+        ),
         ("observations", None, "the field 'observations' must be an object, got null"),
+        (
+            "observations",
+            {"padding": None},
+            "the field 'observations.padding' must be a string, got null",
+        ),
         (
             "observations",
             {"success": False},
@@ -387,6 +423,18 @@ CALL = {"name": "refund", "arguments": "{}"}
 )
 def test_a_field_of_the_wrong_type(path: Path, field: str, value: object, said: str) -> None:
     assert error_of_line(path, {**LINE, field: value}).startswith(said)
+
+
+def test_an_unknown_padding_brings_the_line_and_the_choices(path: Path) -> None:
+    write(path, LINE, {**LINE, "case_id": "second", "observations": {"padding": "exactly"}})
+    assert error_of(path) == (
+        f"{path}:2: there is no padding 'exactly'; there are: exact, published"
+    )
+
+
+def test_another_failure_that_is_null_is_none(path: Path) -> None:
+    write(path, {**LINE, "other_failed": None})
+    assert load_cases(path) == [PLAIN]
 
 
 @pytest.mark.parametrize("field", ["failgain_case", "case_id", "goal", "failed"])

@@ -86,3 +86,37 @@ def test_every_public_name_is_on_a_page() -> None:
 
     text = "".join(page.read_text("utf-8") for page in PAGES)
     assert [name for name in pytest_failgain.__all__ if not re.search(rf"\b{name}\b", text)] == []
+
+
+def table_rows(page: str, first: str) -> dict[str, list[str]]:
+    """The cells of each row of the table that has a row for `first`, by the name in the first."""
+    text = (PROJECT / "docs" / page).read_text("utf-8")
+    (table,) = (block for block in text.split("\n\n") if f"\n| `{first}` |" in block)
+    rows = [line.strip("|").split(" | ") for line in table.splitlines()[2:]]
+    return {row[0].strip(" `"): [cell.strip(" `|") for cell in row[1:]] for row in rows}
+
+
+def test_the_table_of_conditions_is_theirs() -> None:
+    from pytest_failgain.conditions import CONDITIONS
+
+    rows = table_rows("method.md", "before")
+    assert list(rows) == list(CONDITIONS)
+    for name, condition in CONDITIONS.items():
+        paper_name, _, isolates = rows[name]
+        assert (paper_name, isolates) == (condition.paper_name, condition.isolates)
+
+
+def test_the_table_of_measures_is_theirs() -> None:
+    from pytest_failgain.conditions import CONDITIONS
+    from pytest_failgain.measures import AFTER, ALL, CONTROLS, MEASURES, VARIANTS
+
+    rows = table_rows("method.md", "gain")
+    assert list(rows) == list(MEASURES)
+    words = {ALL: "all", AFTER: "all but `before", CONTROLS: "controls", VARIANTS: "variants"}
+    for name, measure in MEASURES.items():
+        under, unit, _, paper = rows[name]
+        assert unit == measure.unit
+        assert under == words.get(measure.conditions, "".join(measure.conditions))
+        for condition, paper_name in measure.paper.items():
+            pattern = paper_name.replace(f"_{CONDITIONS[condition].paper_name}", "_<c>")
+            assert paper_name in paper or pattern in paper

@@ -173,9 +173,10 @@ def test_the_instruction_changes_only_the_system_prompt_and_only_after_a_failure
 ) -> None:
     changed = transformed("instructed", trajectory)
     assert replace(changed, system=trajectory.system) == trajectory
-    if failures(trajectory):
-        assert changed.system.splitlines()[-1] == INSTRUCTION
-        assert changed.system.startswith(trajectory.system)
+    if failed := failures(trajectory):
+        said = failed[0].records.get("instructed", INSTRUCTION)
+        system = f"{trajectory.system}\n{said}" if trajectory.system else said
+        assert changed.system == system
     else:
         assert changed.system == trajectory.system
 
@@ -183,6 +184,12 @@ def test_the_instruction_changes_only_the_system_prompt_and_only_after_a_failure
 def test_the_instruction_stands_after_the_system_prompt() -> None:
     assert transformed("instructed", FAILED).system == f"You call tools.\n{INSTRUCTION}"
     assert transformed("instructed", replace(FAILED, system="")).system == INSTRUCTION
+
+
+def test_an_instruction_that_comes_with_the_first_failure_takes_the_place_of_ours() -> None:
+    told = START.then(replace(FAIL, records={"instructed": "Not again."}), FAIL)
+    assert transformed("instructed", told).system == "You call tools.\nNot again."
+    assert transformed("instructed", FAILED.then(*told.steps)).system.endswith(INSTRUCTION)
 
 
 # Long enough, and odd enough, never to occur in a description by chance.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import pickle
 from collections.abc import Sequence
@@ -25,6 +24,8 @@ from fake_scorer import (
     written,
 )
 from progress_recorder import Recorder
+from published_rows import FILES, PublishedFile
+from pytest_failgain import measures
 from pytest_failgain.conditions import (
     BEFORE,
     CONDITIONS,
@@ -32,6 +33,8 @@ from pytest_failgain.conditions import (
     DESCRIBED_CONDITION,
     FAILED,
     NEUTRAL,
+    NEUTRAL_PADDED,
+    OTHER_FAILED,
     SUCCEEDED,
     Condition,
 )
@@ -39,14 +42,13 @@ from pytest_failgain.errors import CaseError, ScoringError, UsageError
 from pytest_failgain.harnesses import REMEDIES, VERBATIM, Harness, remedied
 from pytest_failgain.measurement import (
     Measurement,
-    Row,
     Skip,
     gain_difference,
     inversion_removed,
     measure,
 )
 from pytest_failgain.prompt import Prompt
-from pytest_failgain.published import case_from_item
+from pytest_failgain.rows import Row
 from pytest_failgain.scoring.protocol import Pair, Score
 from pytest_failgain.spans import action_spans
 from pytest_failgain.trajectory import Action, FailureCase, Step, ToolCall, Trajectory
@@ -209,7 +211,7 @@ def test_a_row_is_one_candidate_in_one_condition() -> None:
         "logprob",
         "n_tokens",
         "context_tokens",
-        "greedy",
+        "argmax_matches",
     ]
     failed = FAILED.trajectory(case)
     assert failed is not None
@@ -224,7 +226,7 @@ def test_a_row_is_one_candidate_in_one_condition() -> None:
         logprob=math.fsum(score.token_logprobs),
         n_tokens=8,
         context_tokens=score.context_tokens,
-        greedy=False,
+        argmax_matches=score.argmax_matches,
         text="send(to='Ann')",
         token_logprobs=score.token_logprobs,
         token_spans=spans_of_tokens("send(to='Ann')"),
@@ -403,6 +405,46 @@ def test_a_condition_is_left_out_and_counted_where_a_case_lacks_what_it_needs() 
     assert measure(FakeScorer(), VERBATIM, drawn).left_out == ()
 
 
+def test_the_other_failure_is_left_out_and_counted_where_there_is_none() -> None:
+    other = Step(Action("mail(to='Ann')"), "NameError: mail", failed=True)
+    drawn = [replace(failure_case("with"), other_failed=other), failure_case("without")]
+    conditions = (*DEFAULT_CONDITIONS, OTHER_FAILED)
+    result = measure(FakeScorer(), VERBATIM, drawn, conditions=conditions)
+    assert [row.case_id for row in result.rows if row.condition == "other-failed"] == ["with"] * 2
+    assert (result.left_out, result.skips) == ((("other-failed", 1),), ())
+
+
+def test_the_padded_answer_is_as_long_as_the_error_in_the_scorers_own_tokens() -> None:
+    error = Step(Action("send(to='Ann')"), "ValueError: there is no '@' in 'Ann'", failed=True)
+    drawn = [replace(failure_case(), failed=error)]
+    result = measure(
+        FakeScorer(), VERBATIM, drawn, conditions=(*DEFAULT_CONDITIONS, NEUTRAL_PADDED)
+    )
+    lengths = {row.condition: row.context_tokens for row in result.rows}
+    assert lengths["neutral-padded"] == lengths["failed"] > lengths["neutral"]
+    assert result.values_of(measures.padding_gap, "neutral-padded").tolist() == [0.0]
+
+
+class OnlyScores:
+    """A scorer that can't tell how long a text is."""
+
+    def __init__(self) -> None:
+        self.identity = IDENTITY
+        self.score = FakeScorer().score
+
+
+def test_a_scorer_that_counts_no_tokens_measures_all_but_the_padded_condition() -> None:
+    with pytest.raises(UsageError) as caught:
+        measure(OnlyScores(), VERBATIM, [failure_case()], conditions=ALL)
+    assert str(caught.value) == (
+        "the condition 'neutral-padded' needs the length of texts in tokens, which OnlyScores "
+        "can't tell: give it a method count_tokens(text), or leave the condition out"
+    )
+    others = [condition for condition in ALL if condition is not NEUTRAL_PADDED]
+    result = measure(OnlyScores(), VERBATIM, [failure_case()], conditions=others)
+    assert result.summary()["n"] == 1
+
+
 @pytest.mark.parametrize("needed", [BEFORE, FAILED])
 def test_a_case_that_lacks_a_needed_condition_is_skipped(needed: Condition) -> None:
     def not_for_b(case: FailureCase) -> Trajectory | None:
@@ -519,13 +561,28 @@ def test_adaptations_are_counted_by_case() -> None:
 
 def test_cases_are_scored_a_few_at_a_time_and_the_progress_is_told() -> None:
     recorder, scorer = Recorder(), FakeScorer()
-    drawn = [failure_case(f"case{i}", environment="mine") for i in range(20)]
+    drawn = [failure_case(f"case{i}", environment="mine") for i in range(40)]
     result = measure(scorer, VERBATIM, drawn, progress=recorder)
-    assert recorder.told == [("verbatim on mine", 20), 8, 16, 20, True]
-    assert scorer.batches == [8 * 6, 8 * 6, 4 * 6]
+    # Of 6 pairs each, 17 cases are the first to make 100.
+    assert recorder.told == [("verbatim on mine", 40), 17, 34, 40, True]
+    assert scorer.batches == [17 * 6, 17 * 6, 6 * 6]
     assert [row.case_id for row in result.rows[::6]] == [case.case_id for case in drawn]
     one_by_one = [row for case in drawn for row in measure(FakeScorer(), VERBATIM, [case]).rows]
     assert list(result.rows) == one_by_one
+
+
+def test_the_more_pairs_a_case_has_the_fewer_are_scored_at_a_time() -> None:
+    scorer = FakeScorer()
+    many = tuple(f"wrong{i}()" for i in range(31))
+    drawn = [failure_case("few"), failure_case("many", distractors=many), failure_case("last")]
+    measure(scorer, VERBATIM, drawn)
+    assert scorer.batches == [6 + 3 * 33, 6]
+    scorer.batches.clear()
+    # 5 conditions of 10 pairs: what is left out for want of an answer counts as if it were there.
+    conditions = (*DEFAULT_CONDITIONS, SUCCEEDED, DESCRIBED_CONDITION)
+    drawn = [failure_case(f"case{i}", distractors=many[:8], success=None) for i in range(3)]
+    measure(scorer, VERBATIM, drawn, conditions=conditions)
+    assert scorer.batches == [2 * 40, 40]
 
 
 def test_a_job_that_fails_is_told_to_be_broken_off() -> None:
@@ -843,52 +900,20 @@ def test_without_an_inversion_nothing_can_be_removed(gains: dict[str, float]) ->
 # The published rows, read as a measurement of ours.
 
 
-def published_measurement(published: dict[str, Any]) -> Measurement:
-    drawn = [
-        case_from_item({**item, "system_prompt": published["system_prompt"]})
-        for item in published["items"]
-    ]
-    rows = []
-    for case in drawn:
-        candidates = case.candidates()
-        for values in published["rows"][case.case_id]:
-            row = dict(zip(published["row_fields"], values, strict=True))
-            candidate = row["candidate"].replace("gold", "correct")
-            rows.append(
-                Row(
-                    case_id=case.case_id,
-                    condition=published["conditions"][row["condition"]],
-                    candidate=candidate,
-                    logprob=row["logprob"],
-                    n_tokens=row["n_tokens"],
-                    context_tokens=row["ctx_tokens"],
-                    greedy=row["is_greedy"],
-                    text=candidates[candidate].text,
-                    # Not published.
-                    token_logprobs=(),
-                    token_spans=(),
-                )
-            )
-    return Measurement("verbatim", "published", IDENTITY, tuple(drawn), tuple(rows))
-
-
-@pytest.mark.parametrize("name", ["toolshed", "coderepair"])
+@pytest.mark.parametrize("name", FILES)
 def test_published_rows_give_the_published_measures_on_every_item(name: str, oracle: Path) -> None:
-    published = json.loads((oracle / f"{name}.json").read_text(encoding="utf-8"))
-    result = published_measurement(published)
+    published = PublishedFile(oracle, name)
+    result = published.measurement()
     expected: dict[str, list[float]] = {}
     for case in result.cases:
-        rows = [
-            dict(zip(published["row_fields"], row, strict=True))
-            for row in published["rows"][case.case_id]
-        ]
+        rows = published.rows[case.case_id]
         f = {row["condition"]: row for row in rows if row["candidate"] == "failed"}
         pre, fail, neut = (f[condition]["logprob"] for condition in ("pre", "fail", "neut"))
         shares = {}
         for condition in ("pre", "fail"):
             weights = [math.exp(r["logprob"]) for r in rows if r["condition"] == condition]
             shares[condition] = math.exp(f[condition]["logprob"]) / math.fsum(weights)
-        measures = {
+        by_name = {
             "corrective_gain": pre - fail,
             "corrective_gain_per_token": (pre - fail) / f["pre"]["n_tokens"],
             "surface": neut - pre,
@@ -899,7 +924,7 @@ def test_published_rows_give_the_published_measures_on_every_item(name: str, ora
             "greedy_repeat_after": float(f["fail"]["is_greedy"]),
             "record_tokens": f["fail"]["ctx_tokens"] - f["pre"]["ctx_tokens"],
         }
-        for measure_name, value in measures.items():
+        for measure_name, value in by_name.items():
             expected.setdefault(measure_name, []).append(value)
     assert len(result.cases) == {"toolshed": 13, "coderepair": 6}[name]
     for measure_name, values in expected.items():

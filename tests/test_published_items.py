@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from published_rows import FILES, PublishedFile, our_candidate
 from pytest_failgain.case_files import load_cases
 from pytest_failgain.conditions import CONDITIONS, FAILED, Condition
 from pytest_failgain.errors import CaseError
 from pytest_failgain.harnesses import VERBATIM, RemediedHarness, remedied
+from pytest_failgain.padding import CountTokens
 from pytest_failgain.published import case_from_item
 from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
 
-ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
-needs_oracle = pytest.mark.skipif(
-    not ORACLE.is_dir(), reason=f"the published items and scores are not in {ORACLE}"
-)
-FILES = ("toolshed", "coderepair")
-# The paper's names of the conditions that every item was scored in.
-CORE_CONDITIONS = ("pre", "fail", "succ", "neut", "abstract")
+if TYPE_CHECKING:
+    from pytest_failgain.scoring.local import LocalScorer
 
 ITEM: dict[str, Any] = {
     "item_id": "toolshed-0019-s1-type_swap-2",
@@ -53,6 +49,13 @@ ITEM: dict[str, Any] = {
 }
 
 
+INSTRUCTION = (
+    "Important: some of your earlier tool calls failed. Do not repeat a call that has already "
+    "failed; change the call before trying again."
+)
+RECORDS = {"described": "record_abstract", "described-minimal": "record_abstract_min"}
+
+
 def without(*keys: str) -> dict[str, Any]:
     return {key: value for key, value in ITEM.items() if key not in keys}
 
@@ -75,6 +78,7 @@ def test_every_part_of_an_item_finds_its_place() -> None:
             records={
                 "described": "[attempt 1 failed: convert_units — wrong type]",
                 "described-minimal": "[attempt 1 failed]",
+                "instructed": INSTRUCTION,
             },
         ),
         correct=Action("convert_units(value=5)"),
@@ -85,41 +89,85 @@ def test_every_part_of_an_item_finds_its_place() -> None:
             terse="Error: 'value'",
             verbose="TypeError: convert_units(): 'value' ('5')",
             echoed="TypeError\n  while calling: convert_units(value='5')",
+            padding="published",
         ),
         environment="toolshed",
         operator="type_swap",
         template="convert",
+        other_failed=Step(Action("convert_units()"), "TypeError: other", failed=True),
     )
 
 
-def test_the_record_is_the_published_one() -> None:
-    failed = FAILED.trajectory(case_from_item(ITEM))
-    assert failed is not None
-    for name, key in (
-        ("described", "record_abstract"),
-        ("described-minimal", "record_abstract_min"),
-    ):
-        assert remedied(name)(failed)[-1] == {"role": "user", "content": ITEM[key]}
-
-
-@pytest.mark.parametrize("absent", ["left out", "null"])
-def test_without_a_record_the_description_is_our_own(absent: str) -> None:
-    keys = ("record_abstract", "record_abstract_min")
-    item = without(*keys) if absent == "left out" else {**ITEM, **dict.fromkeys(keys)}
+def failed_prompt(item: dict[str, Any], remedy: str) -> Sequence[Any]:
     failed = FAILED.trajectory(case_from_item(item))
     assert failed is not None
-    assert remedied("described")(failed)[-1] == {
-        "role": "user",
-        "content": "[Attempt 1: the call to convert_units failed because an argument was of the "
-        "wrong type. Make a different call.]",
-    }
+    return remedied(remedy)(failed)
+
+
+@pytest.mark.parametrize(("remedy", "key"), RECORDS.items())
+def test_a_record_that_the_item_holds_is_the_one_that_is_written(remedy: str, key: str) -> None:
+    turn = {"role": "user", "content": "as in the item"}
+    assert failed_prompt({**ITEM, key: "as in the item"}, remedy)[-1] == turn
+
+
+def test_the_instruction_is_the_experiments_own() -> None:
+    system = f"You call tools.\n{INSTRUCTION}"
+    assert failed_prompt(ITEM, "instructed")[0] == {"role": "system", "content": system}
+
+
+PHRASES = {
+    "unknown_tool": "no such tool",
+    "missing_argument": "a required argument was missing",
+    "unexpected_argument": "an argument name was not recognised",
+    "type_error": "an argument had the wrong type",
+    "format_error": "an argument was badly formatted",
+    "permission_error": "the target was read-only",
+    "unsupported_conversion": "that conversion is not supported",
+    "contact_not_found": "no such contact",
+    "file_not_found": "no such file",
+    "team_not_found": "no such team",
+    "event_not_found": "no such event",
+    "attendee_not_found": "no such attendee",
+    "test_failure": "the code did not pass the tests",
+    "runtime_error": "the code raised an exception",
+    "syntax_error": "the code did not compile",
+    "timeout": "the call failed",
+    None: "the call failed",
+}
+
+
+@pytest.mark.parametrize(("error_type", "phrase"), PHRASES.items())
+@pytest.mark.parametrize(("tool", "name"), [("send", "send"), (None, "the tool")])
+def test_without_a_record_the_experiments_own_is_written_anew(
+    error_type: str | None, phrase: str, tool: str | None, name: str
+) -> None:
+    described = f"[attempt 1 failed: {name} — {phrase}; that call is not repeatable]"
+    null = {**ITEM, **dict.fromkeys(RECORDS.values()), "error_type": error_type, "tool": tool}
+    left_out = {key: value for key, value in null.items() if value is not None}
+    for item in (null, left_out):
+        written = [failed_prompt(item, remedy)[-1]["content"] for remedy in RECORDS]
+        assert written == [described, "[attempt 1 failed]"]
+
+
+def test_the_other_failure_is_the_first_distractor_with_its_error() -> None:
+    other = case_from_item(ITEM).other_failed
+    assert other == Step(Action("convert_units()"), "TypeError: other", failed=True)
+    # The experiment took the item's own error where there was none for the distractor.
+    for item in (without("obs_fail_other"), {**ITEM, "obs_fail_other": ""}):
+        other = case_from_item(item).other_failed
+        assert other == Step(Action("convert_units()"), ITEM["obs_fail"], failed=True)
+
+
+def test_without_a_distractor_nothing_else_failed() -> None:
+    for item in (without("distractors"), {**ITEM, "distractors": []}):
+        assert case_from_item(item).other_failed is None
 
 
 def test_only_the_decision_point_and_the_failure_are_needed() -> None:
     needed = ("item_id", "task_id", "system_prompt", "goal", "failed_action", "obs_fail")
     case = case_from_item({key: ITEM[key] for key in needed})
     assert case.candidates() == {"failed": Action("convert_units(value='5')")}
-    assert case.observations == Observations()
+    assert case.observations == Observations(padding="published")
     for key in needed:
         with pytest.raises(CaseError, match=f"the field '{key}' is missing"):
             case_from_item(without(key))
@@ -146,66 +194,65 @@ def test_an_unusable_item(change: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
-def oracle(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((ORACLE / f"{name}.json").read_text(encoding="utf-8"))
-    return content
-
-
-def write_released_lines(published: dict[str, Any], path: Path) -> None:
-    """Write the items as they were released: one a line, the system prompt in each."""
-    lines = [
-        json.dumps({**item, "system_prompt": published["system_prompt"]}, ensure_ascii=False)
-        for item in published["items"]
-    ]
-    path.write_text("\n".join(lines), encoding="utf-8")
-
-
-def prompt_of(case: FailureCase, condition: Condition) -> Sequence[Any]:
-    trajectory = condition.trajectory(case)
+def prompt_of(
+    case: FailureCase, condition: Condition, count_tokens: CountTokens = len
+) -> Sequence[Any]:
+    trajectory = condition.context(case, count_tokens)
     assert trajectory is not None
     remedies = () if condition.remedy is None else (condition.remedy,)
     return RemediedHarness("", VERBATIM, remedies)(trajectory)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", FILES)
-def test_released_lines_load(name: str, tmp_path: Path) -> None:
-    published = oracle(name)
+def released(oracle: Path, name: str, tmp_path: Path) -> tuple[PublishedFile, list[FailureCase]]:
+    """A published file, and the cases that its released lines load as."""
+    file = PublishedFile(oracle, name)
     path = tmp_path / "items.jsonl"
-    write_released_lines(published, path)
-    cases = load_cases(path)
-    assert [case.case_id for case in cases] == [item["item_id"] for item in published["items"]]
-    for case, item in zip(cases, published["items"], strict=True):
-        assert prompt_of(case, CONDITIONS["described"])[-1]["content"] == item["record_abstract"]
+    path.write_text(file.lines(), encoding="utf-8")
+    return file, load_cases(path)
 
 
-@needs_oracle
+@pytest.mark.parametrize("name", FILES)
+def test_released_lines_load(name: str, oracle: Path, tmp_path: Path) -> None:
+    file, cases = released(oracle, name, tmp_path)
+    assert [case.case_id for case in cases] == [item["item_id"] for item in file.items]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_records_are_the_published_ones_without_being_told(name: str, oracle: Path) -> None:
+    # The two records are no part of the files that the paper released.
+    file = PublishedFile(oracle, name)
+    assert len(file.items) == {"toolshed": 13, "coderepair": 6}[name]
+    for item in file.items:
+        bare = {key: value for key, value in item.items() if key not in RECORDS.values()}
+        case = case_from_item(bare)
+        for condition, key in RECORDS.items():
+            turn = {"role": "user", "content": item[key]}
+            assert prompt_of(case, CONDITIONS[condition])[-1] == turn
+        system, *others = prompt_of(case, CONDITIONS["instructed"])
+        assert system["content"] == f"{item['system_prompt']}\n{file.instruction}"
+        assert others == prompt_of(case, FAILED)[1:]
+
+
 @pytest.mark.model
 @pytest.mark.parametrize("name", FILES)
 def test_contexts_and_candidates_have_the_published_lengths(
-    name: str, tmp_path: Path, smollm2_tokenizer: Any
+    name: str, oracle: Path, tmp_path: Path, smollm2: LocalScorer
 ) -> None:
-    published = oracle(name)
-    path = tmp_path / "items.jsonl"
-    write_released_lines(published, path)
-    compared = 0
-    for case in load_cases(path):
-        candidates = {
-            "gold" if name == "correct" else name: action.text
-            for name, action in case.candidates().items()
-        }
-        for values in published["rows"][case.case_id]:
-            row = dict(zip(published["row_fields"], values, strict=True))
-            if row["condition"] not in CORE_CONDITIONS:
-                continue
-            condition = CONDITIONS[published["conditions"][row["condition"]]]
-            text = smollm2_tokenizer.apply_chat_template(
-                list(prompt_of(case, condition)), add_generation_prompt=True, tokenize=False
+    file, cases = released(oracle, name, tmp_path)
+    tokenizer, compared = smollm2.tokenizer, set()
+    for case in cases:
+        for row in file.rows[case.case_id]:
+            condition = CONDITIONS[file.our_names[row["condition"]]]
+            text = tokenizer.apply_chat_template(
+                list(prompt_of(case, condition, smollm2.count_tokens)),
+                add_generation_prompt=True,
+                tokenize=False,
             )
+            action = case.candidates()[our_candidate(row["candidate"])].text
             lengths = [
-                len(smollm2_tokenizer(part, add_special_tokens=False)["input_ids"])
-                for part in (text, candidates[row["candidate"]])
+                len(tokenizer(part, add_special_tokens=False)["input_ids"])
+                for part in (text, action)
             ]
             assert lengths == [row["ctx_tokens"], row["n_tokens"]], (case.case_id, row)
-            compared += 1
-    assert compared == {"toolshed": 182, "coderepair": 78}[name]
+            compared.add((case.case_id, row["condition"], row["candidate"]))
+    assert len(compared) == {"toolshed": 362, "coderepair": 78}[name]

@@ -11,6 +11,7 @@ from pytest_failgain.errors import CaseError
 from pytest_failgain.trajectory import (
     Action,
     FailureCase,
+    Observations,
     Step,
     Tool,
     ToolCall,
@@ -87,6 +88,33 @@ def test_a_failed_step_must_have_been_answered() -> None:
     with pytest.raises(CaseError, match="case 'refund-42': the failed step has no observation"):
         case_with(failed=dataclasses.replace(FAILED, observation=None))
     case_with(failed=dataclasses.replace(FAILED, observation=""))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"failed": False}, "the other failed step is not marked failed=True"),
+        ({"observation": None}, "the other failed step has no observation"),
+        (
+            {"action": FAILED.action},
+            r"the other failed step has the failed action \"refund\('42'\)",
+        ),
+        ({"action": Action("refund(42)")}, "the other failed step has the correct action"),
+    ],
+)
+def test_the_other_failed_step_failed_too_and_with_another_action(
+    change: dict[str, Any], said: str
+) -> None:
+    other = Step(Action("pay()"), "", failed=True)
+    correct = Action("refund(42)")
+    case_with(other_failed=other, correct=correct, distractors=(other.action,))
+    with pytest.raises(CaseError, match=f"case 'refund-42': {said}"):
+        case_with(other_failed=dataclasses.replace(other, **change), correct=correct)
+
+
+def test_a_padding_that_is_none() -> None:
+    with pytest.raises(CaseError, match="no padding 'exactly'; there are: exact, published"):
+        Observations(padding="exactly")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,13 @@ def test_a_whole_transcript_makes_the_case_that_it_tells() -> None:
         .correct("refund(order=42)")
         .distractors("refund(id=42)")
         .distractors("refund(42)", "pay(42)")
+        .other_failed(
+            "refund(id=42)",
+            error="TypeError: no argument 'id'",
+            tool="refund",
+            error_family="unexpected_argument",
+            records={"described": "It failed too."},
+        )
         .success("refunded")
         .neutral("Noted.")
         .terse("TypeError")
@@ -84,6 +91,14 @@ def test_a_whole_transcript_makes_the_case_that_it_tells() -> None:
             verbose="TypeError: order must be int, got '42'",
             echoed="TypeError in refund(order='42')",
         ),
+        other_failed=Step(
+            Action("refund(id=42)"),
+            "TypeError: no argument 'id'",
+            True,
+            "unexpected_argument",
+            "refund",
+            {"described": "It failed too."},
+        ),
     )
 
 
@@ -93,6 +108,7 @@ def test_a_goal_and_a_failing_step_are_enough() -> None:
     assert case.trajectory == Trajectory(system="", goal="Refund order 42.")
     assert case.correct is None
     assert case.observations == Observations()
+    assert case.other_failed is None
 
 
 def test_cases_branch_from_a_common_beginning() -> None:
@@ -143,6 +159,23 @@ def test_the_tool_of_a_native_call_is_known_from_the_tools() -> None:
     assert isinstance(one, Step)
     assert isinstance(two, Step)
     assert (one.tool, two.tool, case.failed.tool) == ("refund", None, None)
+
+
+def test_the_other_failure_may_stand_anywhere_and_knows_its_tool_too() -> None:
+    other = call("refund", id=42)
+    first = Transcript("refund-42").other_failed(other, "TypeError").user("Refund order 42.")
+    last = START.failing_step("a", "E").other_failed(other, "TypeError").tool("refund")
+    cases = first.tool("refund").failing_step("a", "E").case(), last.case()
+    assert cases[0] == cases[1]
+    assert cases[0].other_failed == Step(
+        Action(calls=(other,)), "TypeError", failed=True, tool="refund"
+    )
+
+
+def test_the_other_failure_may_be_a_distractor() -> None:
+    case = WHOLE.distractors("pay()").other_failed("pay()", "NameError").case()
+    assert case.other_failed == Step(Action("pay()"), "NameError", failed=True)
+    assert case.distractors == (Action("pay()"),)
 
 
 def test_a_tool_that_is_given_is_kept() -> None:
@@ -234,6 +267,23 @@ def test_a_tool_that_is_given_is_kept() -> None:
             id="distractor-is-correct",
         ),
         pytest.param(
+            lambda: START.other_failed("a", "E").other_failed("b", "E"),
+            "case 'refund-42' has two other failures; call other_failed(…) once",
+            id="two-other-failures",
+        ),
+        pytest.param(
+            lambda: WHOLE.other_failed("refund(order='42')", "E").case(),
+            "case 'refund-42' has the action \"refund(order='42')\" both in failing_step(…) and in "
+            "other_failed(…); another action has to fail there",
+            id="other-failure-is-failed",
+        ),
+        pytest.param(
+            lambda: WHOLE.correct("b").other_failed("b", "E").case(),
+            "case 'refund-42' has the action 'b' both in correct(…) and in other_failed(…); "
+            "another action has to fail there",
+            id="other-failure-is-correct",
+        ),
+        pytest.param(
             lambda: START.step(" ", "ok"),
             "case 'refund-42' has an unusable action in step(…): the action ' ' is empty or only "
             "white space, so there is nothing to score: give the exact text that the model "
@@ -253,6 +303,7 @@ def test_what_is_missing_or_doubled_is_named_with_its_method(
     [
         (lambda: START.step("a", {"ok": 1}), "step"),  # type: ignore[arg-type]
         (lambda: START.failing_step("a", ValueError()), "failing_step"),  # type: ignore[arg-type]
+        (lambda: START.other_failed("a", None), "other_failed"),  # type: ignore[arg-type]
         (lambda: START.correct({"name": "a"}), "correct"),  # type: ignore[arg-type]
         (lambda: START.success(3), "success"),  # type: ignore[arg-type]
         (lambda: START.user(None), "user"),  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ A line, with everything that a case can have:
                {"user": "a user turn between two steps"}],
      "failed": {"action": ACTION, "observation": "TypeError: …", …as in a step…},
      "correct": ACTION, "distractors": [ACTION, …],
-     "observations": {"neutral": "…", "success": "…", "terse": "…", "verbose": "…", "echoed": "…"}}
+     "other_failed": {"action": ACTION, …as in failed…},
+     "observations": {"neutral": "…", "success": "…", "terse": "…", "verbose": "…", "echoed": "…",
+                      "padding": "exact"}}
 
 ACTION is a string, the exact text that the model emits, or, for structured calls,
 {"text": "…", "calls": [{"name": "refund", "arguments": "{\\"order\\": 42}"}]}, where `arguments` is
@@ -62,10 +64,11 @@ _CASE_KEYS = (
     "failed",
     "correct",
     "distractors",
+    "other_failed",
     "observations",
 )
 _STEP_KEYS = ("action", "observation", "failed", "error_family", "tool", "records")
-_OBSERVATION_KEYS = ("neutral", "success", "terse", "verbose", "echoed")
+_OBSERVATION_KEYS = ("neutral", "success", "terse", "verbose", "echoed", "padding")
 
 
 def load_cases(path: str | os.PathLike[str]) -> list[FailureCase]:
@@ -186,6 +189,11 @@ def _written(case: FailureCase) -> dict[str, Any]:
         "failed": _written_step(case.failed, default_failed=True),
         **({} if case.correct is None else {"correct": _written_action(case.correct)}),
         **_unless([], distractors=[_written_action(action) for action in case.distractors]),
+        **(
+            {}
+            if case.other_failed is None
+            else {"other_failed": _written_step(case.other_failed, default_failed=True)}
+        ),
         **_unless(
             {},
             observations={
@@ -240,7 +248,7 @@ def _case_from_line(line: bytes) -> FailureCase:
     fields = Fields(value, _CASE_KEYS)
     fields.required("failgain_case", f"the format version, {CASE_FORMAT}")
     case_id = fields.text("case_id")
-    correct = fields.value("correct")
+    correct, other_failed = fields.value("correct"), fields.value("other_failed")
     return FailureCase(
         case_id=case_id,
         task_id=fields.text("task_id", case_id),
@@ -257,6 +265,11 @@ def _case_from_line(line: bytes) -> FailureCase:
         environment=fields.text("environment", ""),
         operator=fields.text("operator", ""),
         template=fields.text("template", ""),
+        other_failed=(
+            None
+            if other_failed is None
+            else _read_step(other_failed, "other_failed", default_failed=True)
+        ),
     )
 
 
@@ -342,4 +355,5 @@ def _read_observations(value: object) -> Observations:
         terse=fields.text_or_none("terse"),
         verbose=fields.text_or_none("verbose"),
         echoed=fields.text_or_none("echoed"),
+        padding=fields.text("padding", Observations().padding),
     )

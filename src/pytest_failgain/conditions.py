@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pytest_failgain.errors import UsageError
-from pytest_failgain.harnesses import DESCRIBED, Remedy
-from pytest_failgain.trajectory import FailureCase, Trajectory
+from pytest_failgain.harnesses import DESCRIBED, DESCRIBED_MINIMAL, INSTRUCTED, Remedy
+from pytest_failgain.padding import PADDINGS, CountTokens
+from pytest_failgain.trajectory import FailureCase, Step, Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,22 @@ class Condition:
     """A context in which the candidates are scored.
 
     `trajectory` gives None where the case lacks what the condition needs. `remedy`, if any, is
-    applied on top of the harness that is measured.
+    applied on top of the harness that is measured. With `padded`, the last observation is brought
+    to the length of the error, in tokens of the model that scores. `isolates` says what a
+    comparison with it shows.
     """
 
     name: str
     paper_name: str
     trajectory: Callable[[FailureCase], Trajectory | None]
     remedy: Remedy | None = None
+    padded: bool = False
+    isolates: str = ""
+
+    def context(self, case: FailureCase, count_tokens: CountTokens) -> Trajectory | None:
+        """The trajectory of `case` under this condition, for the model that counts so."""
+        trajectory = self.trajectory(case)
+        return _padded(trajectory, case, count_tokens) if trajectory and self.padded else trajectory
 
 
 def before(case: FailureCase) -> Trajectory:
@@ -54,15 +64,115 @@ def _answered(case: FailureCase, observation: str) -> Trajectory:
     return case.trajectory.then(step)
 
 
-BEFORE = Condition("before", "pre", before)
-FAILED = Condition("failed", "fail", failed)
-SUCCEEDED = Condition("succeeded", "succ", succeeded)
-NEUTRAL = Condition("neutral", "neut", neutral)
-DESCRIBED_CONDITION = Condition("described", "abstract", failed, remedy=DESCRIBED)
+def _padded(trajectory: Trajectory, case: FailureCase, count_tokens: CountTokens) -> Trajectory:
+    *past, step = trajectory.steps
+    assert isinstance(step, Step)
+    pad = PADDINGS[case.observations.padding]
+    observation = pad(
+        step.observation or "",
+        case.failed.observation or "",
+        str(case.failed.action),
+        count_tokens,
+    )
+    return replace(trajectory, steps=(*past, replace(step, observation=observation)))
+
+
+def echoed(case: FailureCase) -> Trajectory | None:
+    """The failed step, with an error that quotes the action once more."""
+    return _told(case, case.observations.echoed)
+
+
+def terse(case: FailureCase) -> Trajectory | None:
+    """The failed step, with an error of few words."""
+    return _told(case, case.observations.terse)
+
+
+def verbose(case: FailureCase) -> Trajectory | None:
+    """The failed step, with an error that tells more than the usual one."""
+    return _told(case, case.observations.verbose)
+
+
+def _told(case: FailureCase, error: str | None) -> Trajectory | None:
+    return None if error is None else case.trajectory.then(replace(case.failed, observation=error))
+
+
+def twice(case: FailureCase) -> Trajectory:
+    """The failed step, two times over."""
+    return case.trajectory.then(case.failed, case.failed)
+
+
+def three_times(case: FailureCase) -> Trajectory:
+    """The failed step, three times over."""
+    return case.trajectory.then(case.failed, case.failed, case.failed)
+
+
+def early(case: FailureCase) -> Trajectory:
+    """The failed step before all others; the same as `failed` where there are none."""
+    return replace(case.trajectory, steps=(case.failed, *case.trajectory.steps))
+
+
+def other_failed(case: FailureCase) -> Trajectory | None:
+    """Another action that failed at the same point, in place of the failed one."""
+    return None if case.other_failed is None else case.trajectory.then(case.other_failed)
+
+
+BEFORE = Condition("before", "pre", before, isolates="where every difference starts from")
+FAILED = Condition("failed", "fail", failed, isolates="the whole effect of the record")
+SUCCEEDED = Condition(
+    "succeeded", "succ", succeeded, isolates="whether failure and success make any difference"
+)
+NEUTRAL = Condition(
+    "neutral", "neut", neutral, isolates="the action's text in the context, without its failure"
+)
+NEUTRAL_PADDED = Condition(
+    "neutral-padded",
+    "neut_pad",
+    neutral,
+    padded=True,
+    isolates="the same, with an answer as long as the error: length",
+)
+ECHOED = Condition("echoed", "fail_echo", echoed, isolates="one more copy of the action's text")
+TERSE = Condition("terse", "fail_terse", terse, isolates="how much the error tells: little")
+VERBOSE = Condition("verbose", "fail_verbose", verbose, isolates="how much the error tells: much")
+INSTRUCTED_CONDITION = Condition(
+    "instructed", "fail_instr", failed, remedy=INSTRUCTED, isolates="being told not to repeat"
+)
+TWICE = Condition("twice", "fail_k2", twice, isolates="a second identical failure")
+THREE_TIMES = Condition("three-times", "fail_k3", three_times, isolates="a third one")
+EARLY = Condition("early", "fail_early", early, isolates="distance: steps between failure and now")
+OTHER_FAILED = Condition(
+    "other-failed", "fail_other", other_failed, isolates="this action's text from any failure's"
+)
+DESCRIBED_CONDITION = Condition(
+    "described", "abstract", failed, remedy=DESCRIBED, isolates="the record without the action"
+)
+DESCRIBED_MINIMAL_CONDITION = Condition(
+    "described-minimal",
+    "abstract_min",
+    failed,
+    remedy=DESCRIBED_MINIMAL,
+    isolates="the record without the action and without a reason",
+)
 
 CONDITIONS = {
     condition.name: condition
-    for condition in (BEFORE, FAILED, SUCCEEDED, NEUTRAL, DESCRIBED_CONDITION)
+    for condition in (
+        BEFORE,
+        FAILED,
+        SUCCEEDED,
+        NEUTRAL,
+        NEUTRAL_PADDED,
+        ECHOED,
+        TERSE,
+        VERBOSE,
+        INSTRUCTED_CONDITION,
+        TWICE,
+        THREE_TIMES,
+        EARLY,
+        OTHER_FAILED,
+        DESCRIBED_CONDITION,
+        DESCRIBED_MINIMAL_CONDITION,
+    )
 }
 
 # What every measurement needs: the gain and its two parts.

@@ -167,10 +167,6 @@ def _replace_failures(
     return replace(trajectory, steps=tuple(steps))
 
 
-def _has_failure(trajectory: Trajectory) -> bool:
-    return any(isinstance(step, Step) and step.failed for step in trajectory.steps)
-
-
 def describe_failures(trajectory: Trajectory) -> Trajectory:
     """Failed steps become a description from tool name and error family, without arguments."""
     return _replace_failures(trajectory, "described", _describe)
@@ -195,9 +191,11 @@ INSTRUCTION = (
 
 def instruct(trajectory: Trajectory) -> Trajectory:
     """Once a step failed, the system prompt ends with the instruction not to repeat it."""
-    if not _has_failure(trajectory):
+    failures = [step for step in trajectory.steps if isinstance(step, Step) and step.failed]
+    if not failures:
         return trajectory
-    system = f"{trajectory.system}\n{INSTRUCTION}" if trajectory.system else INSTRUCTION
+    instruction = failures[0].records.get("instructed", INSTRUCTION)
+    system = f"{trajectory.system}\n{instruction}" if trajectory.system else instruction
     return replace(trajectory, system=system)
 
 
@@ -246,6 +244,19 @@ def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
     if harness is not VERBATIM:
         parts = [harness_name(harness), *(part for part in parts if part != "verbatim")]
     return RemediedHarness("+".join(parts), harness, chosen)
+
+
+def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
+    """`harness` with one remedy more, at its place in the order; itself if it has that one."""
+    if not isinstance(harness, RemediedHarness):
+        return RemediedHarness(f"{harness_name(harness)}+{remedy.name}", harness, (remedy,))
+    if remedy in harness.remedies:
+        return harness
+    order = list(REMEDIES.values())
+    remedies = sorted(
+        (*harness.remedies, remedy), key=lambda one: order.index(one) if one in order else -1
+    )
+    return RemediedHarness(f"{harness.name}+{remedy.name}", harness.base, tuple(remedies))
 
 
 def harness_name(harness: Harness) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,18 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_failgain import measures
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, FAILED, Condition
 from pytest_failgain.errors import CaseError, HarnessError, ScoringError, UsageError
 from pytest_failgain.harness_checks import render
-from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name
+from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name, with_remedy
+from pytest_failgain.padding import CountTokens
 from pytest_failgain.progress import NoProgress, Progress, job
+from pytest_failgain.rows import CaseRows, Row
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score, Scorer
 from pytest_failgain.spans import action_spans
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
 from pytest_failgain.trajectory import FailureCase
 
-# Cases scored together: enough to share prompts, few enough that progress moves.
-_CASES_AT_ONCE = 8
+# Pairs scored together, for so many cases as have them: enough to share prompts, few enough that
+# progress moves, and that little is lost when a run is killed.
+_PAIRS_AT_ONCE = 100
 
 _NEEDED = frozenset({"before", "failed"})
 
@@ -52,26 +56,6 @@ SUMMARY_ESTIMATES = (
     "surface_share",
     "record_tokens",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One candidate scored in one condition of one case.
-
-    `logprob` is in nats and summed over `n_tokens`; `greedy` tells whether greedy decoding emits
-    exactly this candidate. `text`, `token_logprobs` and `token_spans` are as in `Score`.
-    """
-
-    case_id: str
-    condition: str
-    candidate: str
-    logprob: float
-    n_tokens: int
-    context_tokens: int
-    greedy: bool
-    text: str
-    token_logprobs: tuple[float, ...]
-    token_spans: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +115,44 @@ class Measurement:
         return {(row.case_id, row.condition, row.candidate): row for row in self.rows}
 
     @cached_property
+    def case_rows(self) -> tuple[CaseRows, ...]:
+        """The rows of each case that was not skipped, in the order of `cases`."""
+        skipped = {skip.case_id for skip in self.skips}
+        rows: dict[str, dict[tuple[str, str], Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.case_id, {})[row.condition, row.candidate] = row
+        return tuple(
+            CaseRows(case, rows[case.case_id]) for case in self.cases if case.case_id not in skipped
+        )
+
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """The task of each case in `case_rows`."""
+        return tuple(measured.case.task_id for measured in self.case_rows)
+
+    def values_of(
+        self, value: Callable[[CaseRows, str], float], condition: str
+    ) -> NDArray[np.float64]:
+        """`value` of each case in `case_rows` under `condition`, shape (cases,); see `measures`."""
+        return np.array([value(measured, condition) for measured in self.case_rows], np.float64)
+
+    @cached_property
     def values(self) -> CaseValues:
         """The derived values of each case that was not skipped."""
-        skipped = {skip.case_id for skip in self.skips}
-        measured = [case for case in self.cases if case.case_id not in skipped]
-        derived = [self._derive(case) for case in measured]
-        columns = {
-            name: np.array([entry[name] for entry in derived], dtype=np.float64)
-            for name in CaseValues.__dataclass_fields__
-            if name not in ("case_ids", "task_ids")
-        }
+        of = self.values_of
         return CaseValues(
-            case_ids=tuple(case.case_id for case in measured),
-            task_ids=tuple(case.task_id for case in measured),
-            **columns,
+            case_ids=tuple(measured.case.case_id for measured in self.case_rows),
+            task_ids=self.task_ids,
+            corrective_gain=of(measures.gain, "failed"),
+            corrective_gain_per_token=of(measures.gain_per_token, "failed"),
+            argument_gain_per_token=of(measures.argument_gain_per_token, "failed"),
+            repeat_probability_before=of(measures.repeat_probability, "before"),
+            repeat_probability_after=of(measures.repeat_probability, "failed"),
+            greedy_repeat_before=of(measures.greedy_repeat, "before"),
+            greedy_repeat_after=of(measures.greedy_repeat, "failed"),
+            surface=of(measures.surface, "neutral"),
+            semantic=of(measures.semantic, "neutral"),
+            record_tokens=of(measures.record_tokens, "failed"),
         )
 
     @cached_property
@@ -153,10 +161,8 @@ class Measurement:
         values = self.values
         # Not kept: draws are large, and a measurement is kept and sent between processes.
         bootstrap = ClusterBootstrap.over(values.task_ids)
-        gain = values.corrective_gain
-        negative = np.where(np.isfinite(gain), gain < 0, np.nan)
         special = {
-            "negative_share": bootstrap.mean(negative),
+            "negative_share": bootstrap.mean(self.values_of(measures.negative, "failed")),
             "surface_share": self._surface_share(bootstrap),
         }
         return {
@@ -200,42 +206,6 @@ class Measurement:
         if not bootstrap.mean(gain).high < 0:
             return Estimate(math.nan, math.nan, math.nan, 0)
         return bootstrap.ratio(values.surface, -gain)
-
-    def _derive(self, case: FailureCase) -> dict[str, float]:
-        def row(condition: str, candidate: str = "failed") -> Row:
-            return self.by_key[case.case_id, condition, candidate]
-
-        def logprob(condition: str) -> float:
-            found = self.by_key.get((case.case_id, condition, "failed"))
-            return math.nan if found is None else found.logprob
-
-        before, after = row("before"), row("failed")
-        gain = before.logprob - after.logprob
-        arguments = _argument_tokens(before)
-        moved = [before.token_logprobs[index] - after.token_logprobs[index] for index in arguments]
-        return {
-            "corrective_gain": gain,
-            "corrective_gain_per_token": gain / before.n_tokens,
-            "argument_gain_per_token": sum(moved) / len(moved) if moved else math.nan,
-            "repeat_probability_before": self._repeat_probability(case, "before"),
-            "repeat_probability_after": self._repeat_probability(case, "failed"),
-            "greedy_repeat_before": float(before.greedy),
-            "greedy_repeat_after": float(after.greedy),
-            "surface": logprob("neutral") - before.logprob,
-            "semantic": after.logprob - logprob("neutral"),
-            "record_tokens": after.context_tokens - before.context_tokens,
-        }
-
-    def _repeat_probability(self, case: FailureCase, condition: str) -> float:
-        """The failed action's share in a softmax over all of the case's candidates."""
-        logprobs = np.array(
-            [
-                self.by_key[case.case_id, condition, candidate].logprob
-                for candidate in case.candidates()
-            ]
-        )
-        shares = np.exp(logprobs - logprobs.max())
-        return float(shares[0] / shares.sum()) if len(shares) > 1 else math.nan
 
     def _warnings(self) -> Iterable[str]:
         values = self.values
@@ -287,11 +257,6 @@ class Measurement:
             )
 
 
-def _argument_tokens(row: Row) -> list[int]:
-    spans = action_spans(row.text)
-    return [i for i, token in enumerate(row.token_spans) if spans.in_arguments(token)]
-
-
 def _worst_wrapper(row: Row) -> tuple[float, str]:
     """The lowest log-probability (nats) of a wrapper token, and its text; (0, "") without one."""
     spans = action_spans(row.text)
@@ -315,13 +280,14 @@ def measure(
     *,
     conditions: Sequence[Condition] = DEFAULT_CONDITIONS,
     progress: Progress | None = None,
+    label: str | None = None,
 ) -> Measurement:
     """Score every candidate of every case under each condition, as `harness` writes it.
 
     `conditions` must hold `before` and `failed`. A case is skipped and named when its context is
     longer than the model takes, when it lacks what one of those two needs, and when a candidate is
     not written alike in all conditions. Other conditions are left out for the cases that lack what
-    they need, and counted.
+    they need, and counted. `label` names the job in the progress.
 
     Raises:
         CaseError: when two cases have one id.
@@ -339,9 +305,10 @@ def measure(
     skips: list[Skip] = []
     adapted: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
-    with job(progress or NoProgress(), f"{name} on {environment}", len(cases)) as advance:
-        for start in range(0, len(cases), _CASES_AT_ONCE):
-            batch = cases[start : start + _CASES_AT_ONCE]
+    label = label or f"{name} on {environment}"
+    with job(progress or NoProgress(), label, len(cases)) as advance:
+        done = 0
+        for batch in _batches(cases, len(conditions)):
             for outcome in _score_batch(scorer, harness, batch, conditions):
                 if isinstance(outcome, Skip):
                     skips.append(outcome)
@@ -351,7 +318,8 @@ def measure(
                     adapted.update(adaptations)
                     scored = {row.condition for row in case_rows}
                     left_out.update(c.name for c in conditions if c.name not in scored)
-            advance(start + len(batch))
+            done += len(batch)
+            advance(done)
     return Measurement(
         harness=name,
         environment=environment or "no cases",
@@ -364,6 +332,19 @@ def measure(
         by_construction=getattr(harness, "by_construction", None),
         without_effect=_without_effect(harness, cases),
     )
+
+
+def _batches(cases: Sequence[FailureCase], conditions: int) -> Iterator[Sequence[FailureCase]]:
+    batch: list[FailureCase] = []
+    pairs = 0
+    for case in cases:
+        batch.append(case)
+        pairs += conditions * len(case.candidates())
+        if pairs >= _PAIRS_AT_ONCE:
+            yield batch
+            batch, pairs = [], 0
+    if batch:
+        yield batch
 
 
 def _check_inputs(cases: Sequence[FailureCase], conditions: Sequence[Condition]) -> None:
@@ -402,13 +383,14 @@ def _score_batch(
     results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
     for case in cases:
         for condition in conditions:
-            trajectory = condition.trajectory(case)
+            trajectory = condition.context(case, _counting(scorer, condition))
             if trajectory is None:
                 if condition.name in _NEEDED:
                     reason = f"{condition.name}: the case lacks what the condition needs"
                     results[case.case_id] = Skip(case.case_id, reason)
                 continue
-            prompt = render(_with_remedy(harness, condition), trajectory, case_id=case.case_id)
+            remedied = with_remedy(harness, condition.remedy) if condition.remedy else harness
+            prompt = render(remedied, trajectory, case_id=case.case_id)
             for candidate, action in case.candidates().items():
                 pairs.append(Pair(prompt, action))
                 keys.append((case.case_id, condition.name, candidate))
@@ -425,14 +407,19 @@ def _score_batch(
     return [_comparable(case.case_id, results[case.case_id]) for case in cases]
 
 
-def _with_remedy(harness: Harness, condition: Condition) -> Harness:
-    if condition.remedy is None:
-        return harness
-    name = f"{harness_name(harness)}+{condition.remedy.name}"
-    if isinstance(harness, RemediedHarness):
-        # Its own remedies look at the failed step first, as they do when `remedied` joins them.
-        return RemediedHarness(name, harness.base, (*harness.remedies, condition.remedy))
-    return RemediedHarness(name, harness, (condition.remedy,))
+def _counting(scorer: Scorer, condition: Condition) -> CountTokens:
+    def count_tokens(text: str) -> int:
+        count = getattr(scorer, "count_tokens", None)
+        if count is None:
+            raise UsageError(
+                f"the condition {condition.name!r} needs the length of texts in tokens, which "
+                f"{type(scorer).__name__} can't tell: give it a method count_tokens(text), or "
+                "leave the condition out"
+            )
+        length: int = count(text)
+        return length
+
+    return count_tokens
 
 
 def _without_effect(harness: Harness, cases: Sequence[FailureCase]) -> str | None:
@@ -496,7 +483,7 @@ def _row(case_id: str, condition: str, candidate: str, score: Score) -> Row:
         logprob=score.logprob,
         n_tokens=score.n_tokens,
         context_tokens=score.context_tokens,
-        greedy=score.greedy,
+        argmax_matches=score.argmax_matches,
         text=score.text,
         token_logprobs=score.token_logprobs,
         token_spans=score.token_spans,

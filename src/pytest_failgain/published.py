@@ -14,8 +14,9 @@ from pytest_failgain.errors import CaseError
 from pytest_failgain.json_fields import Fields
 from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
 
-# Some are known without being used: `obs_fail_other` is the error of the first distractor,
-# `step_index` is the number of prefix actions, and `meta` says how the item was made.
+# Two are known without being used: `step_index` is the number of prefix actions, and `meta` says
+# how the item was made. The last two are not released: they are the texts of the records, which are
+# written anew where they are missing.
 _ITEM_KEYS = (
     "item_id",
     "env",
@@ -45,12 +46,34 @@ _ITEM_KEYS = (
 )
 
 
+# What the experiment wrote, which its items do not hold: the sentence behind the system prompt in
+# its condition `fail_instr`, and the phrases of its abstracted records by kind of error.
+_INSTRUCTION = (
+    "Important: some of your earlier tool calls failed. Do not repeat a call that has already "
+    "failed; change the call before trying again."
+)
+_KINDS = ("contact", "file", "team", "event", "attendee")
+_PHRASES = {
+    "unknown_tool": "no such tool",
+    "missing_argument": "a required argument was missing",
+    "unexpected_argument": "an argument name was not recognised",
+    "type_error": "an argument had the wrong type",
+    "format_error": "an argument was badly formatted",
+    "permission_error": "the target was read-only",
+    "unsupported_conversion": "that conversion is not supported",
+    "test_failure": "the code did not pass the tests",
+    "runtime_error": "the code raised an exception",
+    "syntax_error": "the code did not compile",
+    **{f"{kind}_not_found": f"no such {kind}" for kind in _KINDS},
+}
+_OTHER_PHRASE = "the call failed"
+
+
 def case_from_item(item: Mapping[str, Any]) -> FailureCase:
     """The failure case that a published item describes.
 
-    The texts of its records, where it has them, go with the failed step, so that the remedies
-    `described` and `described-minimal` write what the experiment wrote; without them the remedies
-    use their own words.
+    The texts of the experiment's records go with the failed steps, so that the remedies
+    `described`, `described-minimal` and `instructed` write what the experiment wrote.
 
     Raises:
         CaseError: when a field is unknown, missing or of the wrong type, or the actions and
@@ -64,10 +87,20 @@ def case_from_item(item: Mapping[str, Any]) -> FailureCase:
             f"the fields 'prefix_actions' and 'prefix_observations' must pair up, but there are "
             f"{len(actions)} and {len(observations)}"
         )
+    tool, family = fields.text_or_none("tool"), fields.text_or_none("error_type")
+    phrase = _PHRASES.get(family or "", _OTHER_PHRASE)
+    described = f"[attempt 1 failed: {tool or 'the tool'} — {phrase}; that call is not repeatable]"
     records = {
-        "described": fields.text_or_none("record_abstract"),
-        "described-minimal": fields.text_or_none("record_abstract_min"),
+        "described": fields.text_or_none("record_abstract") or described,
+        "described-minimal": fields.text_or_none("record_abstract_min") or "[attempt 1 failed]",
+        "instructed": _INSTRUCTION,
     }
+    error = fields.text("obs_fail")
+    distractors = tuple(
+        text_action(text, f"distractors[{index}]")
+        for index, text in enumerate(fields.texts("distractors"))
+    )
+    other_error = fields.text_or_none("obs_fail_other") or error
     gold = fields.text_or_none("gold_action")
     return FailureCase(
         case_id=fields.text("item_id"),
@@ -84,27 +117,26 @@ def case_from_item(item: Mapping[str, Any]) -> FailureCase:
         ),
         failed=Step(
             text_action(fields.text("failed_action"), "failed_action"),
-            fields.text("obs_fail"),
+            error,
             failed=True,
-            error_family=fields.text_or_none("error_type"),
-            tool=fields.text_or_none("tool"),
-            records={name: text for name, text in records.items() if text is not None},
+            error_family=family,
+            tool=tool,
+            records=records,
         ),
         correct=None if gold is None else text_action(gold, "gold_action"),
-        distractors=tuple(
-            text_action(text, f"distractors[{index}]")
-            for index, text in enumerate(fields.texts("distractors"))
-        ),
+        distractors=distractors,
         observations=Observations(
             neutral=fields.text("obs_neutral", Observations().neutral),
             success=fields.text_or_none("obs_success"),
             terse=fields.text_or_none("obs_fail_terse"),
             verbose=fields.text_or_none("obs_fail_verbose"),
             echoed=fields.text_or_none("obs_fail_echo"),
+            padding="published",
         ),
         environment=fields.text("env", ""),
         operator=fields.text("operator", ""),
         template=fields.text("template", ""),
+        other_failed=Step(distractors[0], other_error, failed=True) if distractors else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_failgain.errors import CaseError
+from pytest_failgain.padding import PADDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,12 @@ class Trajectory:
 class Observations:
     """What the runtime could have answered to the failed action instead of its error.
 
-    `neutral` says neither that it worked nor that it failed. The others are None where they are
-    not known; a condition that needs one is then left out for the case, and counted.
+    `neutral` says neither that it worked nor that it failed, and `padding` names the way in which
+    it is brought to the length of the error (see `padding.PADDINGS`). The others are None where
+    they are not known; a condition that needs one is then left out for the case, and counted.
+
+    Raises:
+        CaseError: when there is no padding of that name.
     """
 
     neutral: str = "The call was received."
@@ -134,6 +139,13 @@ class Observations:
     terse: str | None = None
     verbose: str | None = None
     echoed: str | None = None
+    padding: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.padding not in PADDINGS:
+            raise CaseError(
+                f"there is no padding {self.padding!r}; there are: {', '.join(PADDINGS)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +153,12 @@ class FailureCase:
     """A decision point, the step that failed there, and what to compare it with.
 
     `trajectory` ends *before* the failed step. `task_id` groups the cases that share a task: the
-    confidence intervals resample tasks, since cases of one task are not independent.
+    confidence intervals resample tasks, since cases of one task are not independent. `other_failed`
+    is another action that fails at the same point, the first distractor as a rule, with its error.
 
     Raises:
-        CaseError: when the failed step is not marked as failed, has no error text, or is also
-            given as a correct action or a distractor.
+        CaseError: when a failed step is not marked as failed or has no error text, when two of the
+            candidates are one action, or when the other failure is of the failed or correct one.
     """
 
     case_id: str
@@ -158,15 +171,10 @@ class FailureCase:
     environment: str = ""
     operator: str = ""
     template: str = ""
+    other_failed: Step | None = None
 
     def __post_init__(self) -> None:
-        if not self.failed.failed:
-            raise CaseError(f"case {self.case_id!r}: the failed step is not marked failed=True")
-        if self.failed.observation is None:
-            raise CaseError(
-                f"case {self.case_id!r}: the failed step has no observation; give the error text "
-                "that the runtime answered (an empty string if it answered nothing)"
-            )
+        self._check_failure(self.failed, "the failed step")
         others = [action for action in (self.correct, *self.distractors) if action is not None]
         if self.failed.action in others:
             raise CaseError(
@@ -177,6 +185,23 @@ class FailureCase:
             raise CaseError(
                 f"case {self.case_id!r}: two candidates are the same action; each of correct and "
                 "distractors must differ"
+            )
+        if self.other_failed is not None:
+            self._check_failure(self.other_failed, "the other failed step")
+            if self.other_failed.action in (self.failed.action, self.correct):
+                which = "failed" if self.other_failed.action == self.failed.action else "correct"
+                raise CaseError(
+                    f"case {self.case_id!r}: the other failed step has the {which} action "
+                    f"{str(self.other_failed.action)!r}; give one with another action, or none"
+                )
+
+    def _check_failure(self, step: Step, what: str) -> None:
+        if not step.failed:
+            raise CaseError(f"case {self.case_id!r}: {what} is not marked failed=True")
+        if step.observation is None:
+            raise CaseError(
+                f"case {self.case_id!r}: {what} has no observation; give the error text that the "
+                "runtime answered (an empty string if it answered nothing)"
             )
 
     def candidates(self) -> dict[str, Action]:

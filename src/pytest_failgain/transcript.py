@@ -77,6 +77,7 @@ class Transcript:
     _failed: Step | None = field(default=None, kw_only=True)
     _correct: Action | None = field(default=None, kw_only=True)
     _distractors: tuple[Action, ...] = field(default=(), kw_only=True)
+    _other_failed: Step | None = field(default=None, kw_only=True)
     _answers: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def system(self, text: str) -> Transcript:
@@ -155,6 +156,27 @@ class Transcript:
         action = self._action(action, "failing_step")
         return replace(self, _failed=Step(action, error, True, error_family, tool, records or {}))
 
+    def other_failed(
+        self,
+        action: Action | ToolCall | str,
+        error: str,
+        *,
+        error_family: str | None = None,
+        tool: str | None = None,
+        records: Mapping[str, str] | None = None,
+    ) -> Transcript:
+        """Another action that fails at the same point, with the error that it would have got.
+
+        The condition `other-failed` writes it in place of the failing step; without it the case is
+        left out there. It may be a distractor too.
+        """
+        if self._other_failed is not None:
+            raise self._error("has two other failures; call other_failed(…) once")
+        self._text(error, "other_failed")
+        action = self._action(action, "other_failed")
+        step = Step(action, error, True, error_family, tool, records or {})
+        return replace(self, _other_failed=step)
+
     def correct(self, action: Action | ToolCall | str) -> Transcript:
         """What would have been right instead."""
         if self._correct is not None:
@@ -190,14 +212,16 @@ class Transcript:
         """The finished failure case.
 
         Raises:
-            CaseError: when there is no user turn or no failing step, or an action stands twice
-                among the failing step, the correct action and the distractors.
+            CaseError: when there is no user turn or no failing step, an action stands twice among
+                the failing step, the correct action and the distractors, or the other failure is
+                the failing step's or the correct action.
         """
         if self._goal is None:
             raise self._error("has no goal; give it with user(…)")
         if self._failed is None:
             raise self._error("has no failing step; give it with failing_step(…)")
         self._check_candidates(self._failed.action)
+        self._check_other_failed(self._failed.action)
         return FailureCase(
             case_id=self.case_id,
             task_id=self.case_id if self.task_id is None else self.task_id,
@@ -214,6 +238,7 @@ class Transcript:
             correct=self._correct,
             distractors=self._distractors,
             observations=Observations(**self._answers),
+            other_failed=self._other_failed and self._with_tool(self._other_failed),
         )
 
     def _with_tool(self, step: Step) -> Step:
@@ -267,6 +292,17 @@ class Transcript:
                     "each candidate must differ"
                 )
             methods[action] = method
+
+    def _check_other_failed(self, failed: Action) -> None:
+        if self._other_failed is None:
+            return
+        action = self._other_failed.action
+        for other, method in ((failed, "failing_step(…)"), (self._correct, "correct(…)")):
+            if action == other:
+                raise self._error(
+                    f"has the action {str(action)!r} both in {method} and in other_failed(…); "
+                    "another action has to fail there"
+                )
 
     def _error(self, problem: str) -> CaseError:
         return CaseError(f"case {self.case_id!r} {problem}")

@@ -19,7 +19,7 @@ import pytest
 import pytest_failgain
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.environments import build_environment
-from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
+from pytest_failgain.environments.program_repair import ProgramRepairEnvironment, observations
 from pytest_failgain.environments.program_repair.cases import LIMITS, trials_of
 from pytest_failgain.environments.program_repair.formats import read_program
 from pytest_failgain.environments.program_repair.mutations import OPERATORS
@@ -32,7 +32,7 @@ from pytest_failgain.errors import UsageError
 from pytest_failgain.harnesses import remedied
 from pytest_failgain.measurement import inversion_removed, measure
 from pytest_failgain.scoring.local import LocalScorer
-from pytest_failgain.trajectory import Action, FailureCase
+from pytest_failgain.trajectory import Action, FailureCase, Step
 
 COUNT = 16
 SOURCES = Path(pytest_failgain.__file__).parents[1]
@@ -95,6 +95,14 @@ def test_the_correct_program_passes_and_every_other_candidate_fails(
             "distractor0": False,
             "distractor1": False,
         }
+
+
+def test_the_other_failure_is_that_of_the_first_distractor(cases: tuple[FailureCase, ...]) -> None:
+    for case in cases:
+        program = case.distractors[0]
+        verdict = verdict_of(case.task_id, str(program))
+        error = observations.told(verdict, "standard")
+        assert case.other_failed == Step(program, error, failed=True, error_family=verdict.outcome)
 
 
 def test_candidates_differ_in_one_place_and_not_in_trailing_white_space(
@@ -239,7 +247,7 @@ def test_the_second_time_nothing_is_executed(
 
 PRINT_DIGEST = """
 import hashlib
-from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
+from pytest_failgain.environments.program_repair import ProgramRepairEnvironment, observations
 cases = ProgramRepairEnvironment().cases(3)
 print(hashlib.sha256(repr(cases).encode()).hexdigest())
 """

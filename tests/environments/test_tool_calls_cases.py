@@ -151,6 +151,20 @@ def test_the_failed_step_is_what_the_runtime_answers() -> None:
         assert case.observations.echoed == failure.echoed(str(case.failed.action))
 
 
+def test_the_other_failure_is_what_the_runtime_answers_to_the_first_distractor() -> None:
+    environment = ToolCallsEnvironment(verbosity="terse")
+    for case in environment.cases():
+        outcome = environment.execute(world_of(case), case.distractors[0])
+        assert outcome.failure is not None
+        assert case.other_failed == Step(
+            case.distractors[0],
+            outcome.failure.terse,
+            failed=True,
+            error_family=outcome.failure.family,
+            tool=outcome.tool,
+        )
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_candidate_stands_in_the_prefix_or_in_an_error(form: str) -> None:
     for case in ToolCallsEnvironment(action_format=form).cases():

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement, gain_difference, inversion_removed
-from pytest_failgain.statistics import Estimate
+from pytest_failgain.report.numbers import change, percent, percents, signed, signed_value
 
 REFERENCE = "verbatim"
 # Reasons name lengths, so every skipped case may have its own.
@@ -131,12 +131,12 @@ def _row(measurement: Measurement) -> SummaryRow:
     cells = (
         measurement.harness,
         str(gain.n),
-        _signed(gain),
-        _signed_value(estimates["argument_gain_per_token"]),
-        _percent(estimates["negative_share"].value),
-        _change(estimates["repeat_probability_before"], estimates["repeat_probability_after"]),
-        _change(estimates["greedy_repeat_before"], estimates["greedy_repeat_after"]),
-        _percent(estimates["surface_share"].value),
+        signed(gain),
+        signed_value(estimates["argument_gain_per_token"]),
+        percent(estimates["negative_share"].value),
+        change(estimates["repeat_probability_before"], estimates["repeat_probability_after"]),
+        change(estimates["greedy_repeat_before"], estimates["greedy_repeat_after"]),
+        percent(estimates["surface_share"].value),
         f"{estimates['record_tokens'].value:.0f}" if gain.n else "-",
     )
     if not gain.n:
@@ -150,12 +150,12 @@ def _compared(measurement: Measurement, group: Sequence[Measurement]) -> str | N
     if reference is None:
         return None
     try:
-        difference = _signed(gain_difference(measurement, reference))
+        difference = signed(gain_difference(measurement, reference))
     except UsageError:
         return None
     changed = f"{measurement.harness}: gain {difference} nats per token over {reference.harness}"
     try:
-        removed = _percents(inversion_removed(measurement, reference))
+        removed = percents(inversion_removed(measurement, reference))
     except UsageError:
         return changed
     return f"{changed}, removes {removed} of its inversion"
@@ -206,29 +206,3 @@ def _write_notes(reporter: pytest.TerminalReporter, measurement: Measurement) ->
         reporter.write_line(
             f"{name}: skipped {further} of {n} cases for other reasons", yellow=True
         )
-
-
-def _signed(estimate: Estimate) -> str:
-    if not estimate.n:
-        return "-"
-    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
-
-
-def _signed_value(estimate: Estimate) -> str:
-    return f"{estimate.value:+.3f}" if estimate.n else "-"
-
-
-def _percent(share: float) -> str:
-    # A rounded zero has no sign.
-    return f"{round(share, 2) + 0.0:.0%}" if math.isfinite(share) else "-"
-
-
-def _percents(estimate: Estimate) -> str:
-    value = _percent(estimate.value)
-    if not math.isfinite(estimate.low):
-        return f"{value} [unknown]"
-    return f"{value} [{_percent(estimate.low)}, {_percent(estimate.high)}]"
-
-
-def _change(before: Estimate, after: Estimate) -> str:
-    return f"{before.value:.2f} -> {after.value:.2f}" if after.n else "-"

@@ -185,35 +185,42 @@ def make_case(
     """The case in which `failing` answers the problem, after `opening`."""
     problem, mutant, verdict = executed.problem, failing.mutant, failing.verdict
     assert executed.solved is not None, f"{problem.name} was not executed"
-    action = form.write(mutant.program)
+    distractors = _distractors(executed, failing)
+    failed = _failed_step(failing, form, verbosity)
     return FailureCase(
         case_id=f"{problem.name}-{mutant.operator}-{mutant.number}",
         task_id=problem.name,
         trajectory=opening,
-        failed=Step(
-            action,
-            observations.told(verdict, verbosity),
-            failed=True,
-            error_family=verdict.outcome,
-        ),
+        failed=failed,
         correct=form.write(problem.solution),
-        distractors=tuple(form.write(program) for program in _distractors(executed, failing)),
+        distractors=tuple(form.write(other.mutant.program) for other in distractors),
         observations=Observations(
             neutral=observations.RECEIVED,
             success=observations.success(executed.solved),
             terse=observations.told(verdict, "terse"),
             verbose=observations.told(verdict, "verbose"),
-            echoed=observations.echoed(verdict, str(action)),
+            echoed=observations.echoed(verdict, str(failed.action)),
         ),
         environment="program_repair",
         operator=mutant.operator,
         template=problem.name.partition("-")[0],
+        other_failed=_failed_step(distractors[0], form, verbosity),
     )
 
 
-def _distractors(executed: Executed, failing: Failing) -> list[str]:
+def _failed_step(failing: Failing, form: ProgramFormat, verbosity: str) -> Step:
+    verdict = failing.verdict
+    return Step(
+        form.write(failing.mutant.program),
+        observations.told(verdict, verbosity),
+        failed=True,
+        error_family=verdict.outcome,
+    )
+
+
+def _distractors(executed: Executed, failing: Failing) -> list[Failing]:
     # Wrong in other ways where there are such.
     others = [other for other in executed.failing if other is not failing]
     random.Random(f"program_repair distractors {failing.mutant.program}").shuffle(others)
     others.sort(key=lambda other: other.mutant.operator == failing.mutant.operator)
-    return [other.mutant.program for other in others[:DISTRACTORS]]
+    return others[:DISTRACTORS]

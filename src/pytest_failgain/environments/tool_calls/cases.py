@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_failgain.environments.tool_calls.calls import ActionFormat, Call
+from pytest_failgain.environments.tool_calls.failures import Failure
 from pytest_failgain.environments.tool_calls.operators import OPERATORS, Slip
 from pytest_failgain.environments.tool_calls.runtime import Outcome, execute
 from pytest_failgain.environments.tool_calls.tasks import Task
@@ -94,10 +95,8 @@ def make_case(
 ) -> FailureCase:
     """The case in which `variant` fails, after `opening` and the steps that led to it."""
     point, slip = variant.point, variant.slip
-    action = form.write(slip.call)
-    outcome = execute(point.world, slip.call)
-    failure = outcome.failure
-    assert failure is not None, f"{variant.name} was meant to fail"
+    failed, failure = _failed_step(point, slip.call, form, verbosity)
+    distractors = _distractors(variant)
     return FailureCase(
         case_id=variant.name,
         task_id=point.task.task_id,
@@ -107,25 +106,31 @@ def make_case(
                 for call, before in point.past
             )
         ),
-        failed=Step(
-            action,
-            failure.told(verbosity),
-            failed=True,
-            error_family=failure.family,
-            tool=outcome.tool,
-        ),
+        failed=failed,
         correct=form.write(point.correct),
-        distractors=tuple(form.write(call) for call in _distractors(variant)),
+        distractors=tuple(form.write(call) for call in distractors),
         observations=Observations(
             success=execute(slip.as_if, slip.meant).observation(),
             terse=failure.terse,
             verbose=failure.verbose,
-            echoed=failure.echoed(str(action)),
+            echoed=failure.echoed(str(failed.action)),
         ),
         environment="tool_calls",
         operator=variant.operator,
         template=point.task.template,
+        other_failed=_failed_step(point, distractors[0], form, verbosity)[0],
     )
+
+
+def _failed_step(
+    point: DecisionPoint, call: Call, form: ActionFormat, verbosity: str
+) -> tuple[Step, Failure]:
+    outcome = execute(point.world, call)
+    failure = outcome.failure
+    assert failure is not None, f"{call} was meant to fail at {point.name}"
+    told = failure.told(verbosity)
+    step = Step(form.write(call), told, True, error_family=failure.family, tool=outcome.tool)
+    return step, failure
 
 
 def _distractors(variant: Variant) -> tuple[Call, Call]:

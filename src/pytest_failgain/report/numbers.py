@@ -1,0 +1,56 @@
+"""Estimates as people read them, the same in every report."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+
+class Interval(Protocol):
+    """A value with its 95% interval, over `n` cases."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+    @property
+    def n(self) -> int: ...
+
+
+def signed(estimate: Interval, decimals: int = 3) -> str:
+    """`-1.184 [-1.511, -0.881]`, or `-` where nothing is known."""
+    if not estimate.n:
+        return "-"
+    return (
+        f"{estimate.value:+.{decimals}f} [{estimate.low:+.{decimals}f}, "
+        f"{estimate.high:+.{decimals}f}]"
+    )
+
+
+def signed_value(estimate: Interval) -> str:
+    """`-1.184`, or `-` where nothing is known."""
+    return f"{estimate.value:+.3f}" if estimate.n else "-"
+
+
+def percent(share: float) -> str:
+    """`83%`, or `-` where nothing is known."""
+    # A rounded zero has no sign.
+    return f"{round(share, 2) + 0.0:.0%}" if math.isfinite(share) else "-"
+
+
+def percents(estimate: Interval) -> str:
+    """`105% [104%, 106%]`, and `[unknown]` where there is no interval."""
+    value = percent(estimate.value)
+    if not math.isfinite(estimate.low):
+        return f"{value} [unknown]"
+    return f"{value} [{percent(estimate.low)}, {percent(estimate.high)}]"
+
+
+def change(before: Interval, after: Interval) -> str:
+    """`0.14 -> 0.94`, or `-` where nothing is known."""
+    return f"{before.value:.2f} -> {after.value:.2f}" if after.n else "-"
