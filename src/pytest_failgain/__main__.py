@@ -11,20 +11,21 @@ from pytest_failgain import __version__
 from pytest_failgain.errors import FailgainError
 from pytest_failgain.models import KNOWN, resolve
 from pytest_failgain.progress import StderrProgress
+from pytest_failgain.study.command import add_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 1 after an error, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     try:
-        _fetch(options)
+        status: int = options.run(options)
     except FailgainError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    return 0
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,10 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("--revision", help="branch, tag or commit of a model from the hub")
     fetch.add_argument("--cache-dir", type=Path, help="where models are kept")
     fetch.add_argument("--offline", action="store_true", help="only say what is on disk already")
+    fetch.set_defaults(run=_fetch)
+    add_parser(commands)
     return parser
 
 
-def _fetch(options: argparse.Namespace) -> None:
+def _fetch(options: argparse.Namespace) -> int:
     files = resolve(
         options.model,
         revision=options.revision,
@@ -61,6 +64,7 @@ def _fetch(options: argparse.Namespace) -> None:
     print(f"path    {files.path}")
     print(f"source  {files.source}")
     print(f"size    {files.size / 1e6:,.1f} MB")
+    return 0
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class StderrProgress:
     """Shows a job on standard error.
 
     A terminal gets one line that is rewritten, with percent and time left. Anything else, such as
-    the log of a CI job, gets one line at the start and one at the end.
+    the log of a CI job, gets a line at the start, one every minute, and one at the end.
     """
 
     def __init__(
@@ -79,11 +79,16 @@ class StderrProgress:
             self._write(f"{label} ...\n")
 
     def advance(self, done: int) -> None:
-        """Redraw the line, at most ten times a second."""
+        """Say how far the job is, at most ten times a second or, off a terminal, once a minute."""
         now = self._clock()
-        if self._rewrites and now - self._drawn_at >= 0.1:
-            self._drawn_at = now
-            self._draw(f"{self._label}: {self._standing(done, now - self._started)}")
+        if now - self._drawn_at < (0.1 if self._rewrites else 60):
+            return
+        self._drawn_at = now
+        line = f"{self._label}: {self._standing(done, now - self._started)}"
+        if self._rewrites:
+            self._draw(line)
+        else:
+            self._write(f"{line}\n")
 
     def finish(self, *, completed: bool = True) -> None:
         """Say how long the job took, and leave the line."""

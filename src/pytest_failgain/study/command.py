@@ -1,0 +1,299 @@
+"""`python -m pytest_failgain study`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_failgain import __version__
+from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
+from pytest_failgain.errors import UsageError
+from pytest_failgain.models import KNOWN
+
+if TYPE_CHECKING:
+    from pytest_failgain.progress import Progress
+    from pytest_failgain.study.folder import StudyFolder
+    from pytest_failgain.study.plan import CaseSet, ModelSettings, StudyPlan
+    from pytest_failgain.study.run import Failure, ScalingRow, Study, StudyScorer
+
+_DESCRIPTION = """\
+Score every case under every condition of the published method with one or several models, into a
+folder of JSON rows, tables and figures. A study that was stopped goes on where it was when the same
+command is run again.
+"""
+
+_EXAMPLES = """\
+examples:
+  study smollm2-135m
+  study smollm2-135m Qwen/Qwen2.5-0.5B-Instruct --environment tool_calls=100 --out my-study
+  study smollm2-135m --cases probe_toolshed.jsonl
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command `study` to the sub-commands of a parser."""
+    study: argparse.ArgumentParser = commands.add_parser(
+        "study",
+        help="run the whole published method on models and cases",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    study.add_argument(
+        "models",
+        nargs="+",
+        metavar="model",
+        help=f"a known name ({', '.join(KNOWN)}), a hub id (org/name), a directory or a GGUF file",
+    )
+    study.add_argument(
+        "--out", type=Path, default=Path("failgain-study"), help="folder to write to"
+    )
+    study.add_argument(
+        "--environment",
+        action="append",
+        default=[],
+        metavar="NAME[=COUNT]",
+        help="an environment, and how many of its cases (default: tool_calls=100 and "
+        "program_repair=60, or none with --cases)",
+    )
+    study.add_argument(
+        "--cases",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a file of failure cases, or of the published experiment's items",
+    )
+    study.add_argument(
+        "--conditions", metavar="NAMES", help="conditions, joined by commas (default: all)"
+    )
+    study.add_argument("--seed", type=int, default=0, help="seed of the environments' cases")
+    study.add_argument("--mbpp", type=Path, help="a file of MBPP, to make program_repair of")
+    study.add_argument("--dtype", choices=DTYPES, default="float32", help="of the model's numbers")
+    study.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
+    study.add_argument("--threads", type=_count, metavar="N", help="threads for the model")
+    study.add_argument("--cache-dir", type=Path, help="where models are kept")
+    study.add_argument("--offline", action="store_true", help="use no network to fetch a model")
+    study.add_argument(
+        "--prompt-format",
+        choices=PROMPT_FORMATS,
+        default="auto",
+        help="auto (default) takes the model's chat template where it has one with a system role, "
+        "else plain text",
+    )
+    study.add_argument(
+        "--fold-system",
+        action="store_true",
+        help="put the system prompt into the first user turn where a template has no system role",
+    )
+    study.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the study, write its folder, and say what came out: 1 if anything was not measured.
+
+    Raises:
+        FailgainError: when the study can't begin.
+    """
+    from pytest_failgain.progress import StderrProgress
+    from pytest_failgain.study.folder import StudyFolder
+    from pytest_failgain.study.run import run_study
+
+    progress = StderrProgress()
+    plan = _plan(options, progress)
+    folder = StudyFolder(plan.folder)
+    with folder.locked():
+        started = _now()
+        try:
+            study = run_study(
+                plan,
+                folder,
+                _load,
+                progress=progress,
+                on_cell=lambda study: _write_tables(folder, study),
+                on_failure=_say_failure,
+            )
+        except KeyboardInterrupt:
+            print(
+                f"interrupted: nothing that was scored is lost; run the same command again to go "
+                f"on in {plan.folder}",
+                file=sys.stderr,
+            )
+            return 130
+        _write_results(folder, plan, study, started)
+    _say_results(plan.folder, study)
+    return 1 if study.failures else 0
+
+
+def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
+    from pytest_failgain.conditions import CONDITIONS
+    from pytest_failgain.environments.settings import EnvironmentSettings
+    from pytest_failgain.models import default_cache_dir
+    from pytest_failgain.study.plan import (
+        DEFAULT_COUNTS,
+        ModelSettings,
+        StudyPlan,
+        cases_of_environment,
+        cases_of_file,
+        check_names,
+        conditions_named,
+    )
+
+    if len(set(options.models)) < len(options.models):
+        raise UsageError(f"a model stands twice among {', '.join(options.models)}; name each once")
+    names = (options.conditions or ",".join(CONDITIONS)).split(",")
+    conditions = conditions_named([name.strip() for name in names])
+    environments = options.environment
+    if not environments and not options.cases:
+        environments = list(DEFAULT_COUNTS)
+    settings = EnvironmentSettings(
+        seed=options.seed,
+        mbpp=options.mbpp,
+        kept_in=options.cache_dir or default_cache_dir(),
+        progress=progress,
+        on_note=lambda subject, note: print(f"note: {note}", file=sys.stderr),
+    )
+    case_sets = [cases_of_file(path) for path in options.cases]
+    case_sets += [cases_of_environment(request, settings) for request in environments]
+    check_names(case_sets)
+    return StudyPlan(
+        models=tuple(options.models),
+        case_sets=tuple(case_sets),
+        folder=options.out,
+        conditions=conditions,
+        settings=ModelSettings(
+            dtype=options.dtype,
+            device=options.device,
+            threads=options.threads,
+            cache_dir=options.cache_dir,
+            offline=options.offline,
+            fold_system=options.fold_system,
+            prompt_format=options.prompt_format,
+        ),
+    )
+
+
+def _load(
+    spec: str, settings: ModelSettings, folder: StudyFolder, progress: Progress
+) -> StudyScorer:
+    from pytest_failgain.scoring.loading import load_scorer
+
+    return load_scorer(
+        spec,
+        dtype=settings.dtype,
+        device=settings.device,
+        threads=settings.threads,
+        cache_dir=settings.cache_dir,
+        offline=settings.offline,
+        fold_system=settings.fold_system,
+        prompt_format=settings.prompt_format,
+        scores_in=folder.path,
+        progress=progress,
+        warn=lambda warning: print(f"warning: {warning}", file=sys.stderr),
+    )
+
+
+def _write_tables(folder: StudyFolder, study: Study) -> None:
+    folder.write_table("estimates", study.estimates)
+    folder.write_table("breakdowns", study.groups)
+
+
+def _write_results(
+    folder: StudyFolder, plan: StudyPlan, study: Study, started: datetime.datetime
+) -> None:
+    from pytest_failgain.machine import describe
+    from pytest_failgain.study.summary import study_page
+
+    figures, scaling = _drawn(folder, study), _scaling(study)
+    folder.write_table("scaling", scaling)
+    made_with = f"pytest-failgain {__version__}, {started:%Y-%m-%d}; {describe()}."
+    folder.write_text("summary.md", study_page(study, made_with, scaling, figures))
+    folder.write_json(
+        "study.json",
+        {
+            "failgain_study": 1,
+            "version": __version__,
+            "started": started.isoformat(timespec="seconds"),
+            "finished": _now().isoformat(timespec="seconds"),
+            "machine": describe(),
+            "conditions": [condition.name for condition in plan.conditions],
+            "settings": {
+                name: value
+                for name, value in asdict(plan.settings).items()
+                if name not in ("cache_dir", "offline")
+            },
+            "case_sets": [_described(case_set) for case_set in plan.case_sets],
+            "models": [
+                {"name": model.name, "parameters": model.parameters, **asdict(model.identity)}
+                for model in study.models
+            ],
+            "cells": [asdict(cell) | {"avoided": round(cell.avoided, 4)} for cell in study.cells],
+            "not_measured": [asdict(failure) for failure in study.failures],
+        },
+    )
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def _scaling(study: Study) -> list[ScalingRow]:
+    try:
+        return study.scaling()
+    except UsageError as error:
+        print(f"note: no line through the models' sizes: {error}", file=sys.stderr)
+        return []
+
+
+def _described(case_set: CaseSet) -> dict[str, Any]:
+    tasks = {case.task_id for case in case_set.cases}
+    return {
+        "name": case_set.name,
+        "cases": len(case_set.cases),
+        "tasks": len(tasks),
+        "sha256": case_set.digest,
+    }
+
+
+def _drawn(folder: StudyFolder, study: Study) -> Sequence[Path]:
+    from pytest_failgain.study.figures import draw_figures
+
+    try:
+        return draw_figures(study.estimates, study.groups, folder.figures)
+    except UsageError as error:
+        print(f"note: no figures were drawn: {error}", file=sys.stderr)
+        return []
+
+
+def _say_failure(failure: Failure) -> None:
+    place = f" on {failure.environment}" if failure.environment else ""
+    print(f"error: {failure.model}{place} is not measured: {failure.reason}", file=sys.stderr)
+
+
+def _say_results(path: Path, study: Study) -> None:
+    from pytest_failgain.progress import duration
+    from pytest_failgain.report.numbers import signed
+
+    for cell in study.cells:
+        for row in study.estimates:
+            key = (row.model, row.environment, row.measure, row.condition)
+            if key == (cell.model, cell.environment, "gain_per_token", "failed"):
+                print(
+                    f"{cell.model} on {cell.environment}: gain {signed(row)} nats per token, "
+                    f"{cell.n} cases of {cell.n_tasks} tasks; {cell.work.tokens:,} of "
+                    f"{cell.plain_tokens:,} tokens computed ({cell.avoided:.0%} avoided) in "
+                    f"{duration(cell.work.seconds)}"
+                )
+    if study.cells:
+        print(f"all of it: {path / 'summary.md'}")

@@ -1,0 +1,280 @@
+"""Measuring what a plan asks for, model after model, into the study's folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from pytest_failgain.conditions import EARLY, FAILED
+from pytest_failgain.errors import FailgainError, ModelError, UsageError
+from pytest_failgain.harnesses import VERBATIM
+from pytest_failgain.measurement import Measurement, measure
+from pytest_failgain.progress import NoProgress, Progress
+from pytest_failgain.scaling import ScalingFit, fit_scaling
+from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score, Scorer
+from pytest_failgain.scoring.work import Work
+from pytest_failgain.study.folder import StudyFolder
+from pytest_failgain.study.plan import CaseSet, ModelSettings, StudyPlan
+from pytest_failgain.study.tables import (
+    EstimateRow,
+    GroupRow,
+    adjusted,
+    estimate_rows,
+    group_rows,
+)
+
+
+class StudyScorer(Scorer, Protocol):
+    """A scorer that also says how large its model is and what it had to compute."""
+
+    @property
+    def work(self) -> Work: ...
+
+    @property
+    def n_parameters(self) -> int: ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+
+class Load(Protocol):
+    """Makes the scorer of a model, whose scores are kept in the study's folder."""
+
+    def __call__(
+        self, spec: str, settings: ModelSettings, folder: StudyFolder, progress: Progress
+    ) -> StudyScorer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StudiedModel:
+    """A model under the name that tables give it."""
+
+    name: str
+    identity: ModelIdentity
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One model on one set of cases: what was scored, and at which cost.
+
+    `pairs` are all that were asked for, `plain_tokens` those of plain uncached passes over them;
+    `work` is what was computed instead, in this run and in earlier ones of the same folder.
+    """
+
+    model: str
+    environment: str
+    n: int
+    n_tasks: int
+    pairs: int
+    plain_tokens: int
+    work: Work
+    skips: tuple[tuple[str, int], ...]
+    left_out: tuple[tuple[str, int], ...]
+    adaptations: tuple[tuple[str, int], ...]
+    warnings: tuple[str, ...]
+    by_construction: tuple[str, ...]
+
+    @property
+    def avoided(self) -> float:
+        """The share of a plain uncached run's tokens that was not computed."""
+        return 1 - self.work.tokens / self.plain_tokens if self.plain_tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A model, or one of its sets of cases, that could not be measured, and why."""
+
+    model: str
+    environment: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """The line through the mean gains of the models on one set of cases; see `ScalingFit`."""
+
+    environment: str
+    n_models: int
+    slope_per_decade: float
+    slope_low: float
+    slope_high: float
+    intercept: float
+    r_squared: float
+    zero_crossing_parameters: float
+    zero_crossing_low: float
+    zero_crossing_high: float
+    note: str
+
+
+@dataclass
+class Study:
+    """What was measured so far."""
+
+    models: list[StudiedModel] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    estimates: list[EstimateRow] = field(default_factory=list)
+    groups: list[GroupRow] = field(default_factory=list)
+
+    def scaling(self) -> list[ScalingRow]:
+        """One line for each set of cases that models of two sizes or more were measured on."""
+        parameters = {model.name: model.parameters for model in self.models}
+        rows = []
+        for environment in dict.fromkeys(cell.environment for cell in self.cells):
+            points = [
+                (parameters[row.model], row.value)
+                for row in self.estimates
+                if (row.environment, row.measure, row.condition) == (environment, "gain", "failed")
+            ]
+            if len({count for count, _ in points}) > 1:
+                fit = fit_scaling(*zip(*points, strict=True))
+                rows.append(_scaling_row(environment, fit))
+        return rows
+
+
+def _scaling_row(environment: str, fit: ScalingFit) -> ScalingRow:
+    return ScalingRow(
+        environment=environment,
+        n_models=fit.slope.n,
+        slope_per_decade=fit.slope.value,
+        slope_low=fit.slope.low,
+        slope_high=fit.slope.high,
+        intercept=fit.intercept.value,
+        r_squared=fit.r_squared,
+        zero_crossing_parameters=fit.zero_crossing.value,
+        zero_crossing_low=fit.zero_crossing.low,
+        zero_crossing_high=fit.zero_crossing.high,
+        note=fit.by_construction or "",
+    )
+
+
+def run_study(
+    plan: StudyPlan,
+    folder: StudyFolder,
+    load: Load,
+    *,
+    progress: Progress | None = None,
+    on_cell: Callable[[Study], None] = lambda study: None,
+    on_failure: Callable[[Failure], None] = lambda failure: None,
+) -> Study:
+    """Measure every set of cases of `plan` with every model, one model in memory at a time.
+
+    A model that can't be loaded, or a set of cases that it can't score, is told to `on_failure`,
+    and the others go on. `on_cell` is called whenever one more cell is measured.
+    """
+    shown = progress or NoProgress()
+    study = Study()
+    total = len(plan.models) * len(plan.case_sets)
+
+    def fail(model: str, environment: str | None, error: FailgainError) -> None:
+        failure = Failure(model, environment, str(error))
+        study.failures.append(failure)
+        on_failure(failure)
+
+    for number, spec in enumerate(plan.models):
+        try:
+            scorer = load(spec, plan.settings, folder, shown)
+            model = _studied(spec, scorer, study.models)
+        except FailgainError as error:
+            fail(spec, None, error)
+            continue
+        study.models.append(model)
+        for place, case_set in enumerate(plan.case_sets, start=number * len(plan.case_sets) + 1):
+            label = f"{model.name} on {case_set.name} ({place} of {total})"
+            try:
+                _measure_cell(plan, folder, study, model, case_set, scorer, shown, label)
+            except FailgainError as error:
+                fail(model.name, case_set.name, error)
+            else:
+                on_cell(study)
+    return study
+
+
+def _studied(spec: str, scorer: StudyScorer, known: Sequence[StudiedModel]) -> StudiedModel:
+    identity = scorer.identity
+    if any(identity.fingerprint == model.identity.fingerprint for model in known):
+        raise ModelError(f"{spec} is a model that was measured already, under another name")
+    taken = {model.name for model in known}
+    name = spec if identity.name in taken else identity.name
+    return StudiedModel(name, identity, scorer.n_parameters)
+
+
+def _measure_cell(
+    plan: StudyPlan,
+    folder: StudyFolder,
+    study: Study,
+    model: StudiedModel,
+    case_set: CaseSet,
+    scorer: StudyScorer,
+    progress: Progress,
+    label: str,
+) -> None:
+    key = f"{model.name} {model.identity.fingerprint[:16]} {model.identity.dtype} {case_set.name}"
+    measurement = measure(
+        _Recording(scorer, partial(folder.add_work, key)),
+        VERBATIM,
+        case_set.cases,
+        conditions=plan.conditions,
+        progress=progress,
+        label=label,
+    )
+    if not measurement.case_rows:
+        reason = measurement.skips[0].reason if measurement.skips else "there are no cases"
+        raise UsageError(f"not one of {len(case_set.cases)} cases could be measured: {reason}")
+    folder.write_rows(model.name, case_set.name, measurement)
+    study.cells.append(_cell(model, case_set, measurement, folder.work(key)))
+    study.groups.extend(group_rows(model.name, measurement, case_set.name))
+    estimates = estimate_rows(model.name, measurement, case_set.name)
+    study.estimates = adjusted([*study.estimates, *estimates])
+
+
+def _cell(model: StudiedModel, case_set: CaseSet, measurement: Measurement, work: Work) -> Cell:
+    return Cell(
+        model=model.name,
+        environment=case_set.name,
+        n=len(measurement.case_rows),
+        n_tasks=len(set(measurement.task_ids)),
+        pairs=len(measurement.rows),
+        plain_tokens=sum(row.context_tokens + row.n_tokens for row in measurement.rows),
+        work=work,
+        skips=tuple(Counter(skip.reason for skip in measurement.skips).most_common()),
+        left_out=measurement.left_out,
+        adaptations=measurement.adaptations,
+        warnings=measurement.warnings,
+        by_construction=tuple(_by_construction(measurement)),
+    )
+
+
+def _by_construction(measurement: Measurement) -> Iterable[str]:
+    """What no model could have changed."""
+    first = sum(not measured.case.trajectory.steps for measured in measurement.case_rows)
+    if first and EARLY.name in {row.condition for row in measurement.rows}:
+        yield (
+            f"{EARLY.name} is the same as {FAILED.name} in {first} of {len(measurement.case_rows)} "
+            "cases, which have no step before the failure"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A scorer whose work is put on record batch by batch, so that a killed run's counts too."""
+
+    scorer: StudyScorer
+    record: Callable[[Work], None]
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return self.scorer.identity
+
+    def count_tokens(self, text: str) -> int:
+        return self.scorer.count_tokens(text)
+
+    def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
+        before = self.scorer.work
+        scores = self.scorer.score(pairs)
+        if self.scorer.work != before:
+            self.record(self.scorer.work - before)
+        return scores
