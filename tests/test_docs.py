@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +123,25 @@ def test_the_table_of_measures_is_theirs() -> None:
         for condition, paper_name in measure.paper.items():
             pattern = paper_name.replace(f"_{CONDITIONS[condition].paper_name}", "_<c>")
             assert paper_name in paper or pattern in paper
+
+
+def test_the_page_of_results_holds_what_its_command_prints() -> None:
+    results = PROJECT / "docs" / "results"
+    printed = subprocess.run(
+        [sys.executable, results / "compare.py"], capture_output=True, text=True, check=True
+    ).stdout
+    assert printed.count("\n| ") > 60
+    assert printed.strip() in (results / "README.md").read_text("utf-8")
+
+
+def test_the_page_of_results_tells_the_work_of_its_study() -> None:
+    results = PROJECT / "docs" / "results"
+    cells = json.loads((results / "smollm2-135m" / "study.json").read_text("utf-8"))["cells"]
+    plain = sum(cell["plain_tokens"] for cell in cells)
+    work = [cell["work"] for cell in cells]
+    tokens, seconds = (sum(each[name] for each in work) for name in ("tokens", "seconds"))
+    page = " ".join((results / "README.md").read_text("utf-8").split())
+    assert f"of {plain:,} tokens" in page
+    assert f"{tokens:,} went through the model: {1 - tokens / plain:.1%} avoided" in page
+    assert f"{tokens / seconds:.0f} tokens a second" in page
+    assert sum(cell["pairs"] for cell in cells) == 9600

@@ -343,7 +343,11 @@ def test_figures_with_nothing_to_show_are_not_written(tmp_path: Path) -> None:
 
 def test_an_environments_name_makes_one_file_in_the_folder(tmp_path: Path) -> None:
     names = ["../a", "a b", "a/b"]
-    groups = [group("operator", "drop_arg", -1, environment=name) for name in names]
+    groups = [
+        group("operator", operator, -1, environment=name)
+        for name in names
+        for operator in ("drop_arg", "arg_typo")
+    ]
     written = draw_figures([], groups, tmp_path)
     assert len(set(written)) == 3
     assert sorted(tmp_path.iterdir()) == sorted(written)
@@ -596,19 +600,28 @@ def test_groups_come_in_their_order_with_their_number_of_cases() -> None:
         group("depth", "2", -0.5, n=3),
         group("depth", "0", -0.1, n=2),
         group("template", "roster", 0.5),
+        group("template", "archive", 0.6),
         group("operator", "drop_arg", -0.2),
         group("operator", "arg_typo", 0.3),
         group("operator", "type_swap", -0.9, n=30),
         group("error_family", "type_error", -0.1),
         group("error_family", "format_error", math.nan),
+        group("error_family", "parse_error", 0.4),
     ]
     assert blocks(shown(breakdowns(rows, "tool_calls"))) == {
         "operator": ["type_swap  (n = 30)", "drop_arg  (n = 12)", "arg_typo  (n = 12)"],
-        "error family": ["type_error  (n = 12)"],
-        "template": ["roster  (n = 12)"],
+        "error family": ["type_error  (n = 12)", "parse_error  (n = 12)"],
+        "template": ["roster  (n = 12)", "archive  (n = 12)"],
         "steps before the failure": ["2  (n = 3)", "10  (n = 4)"],
         "tokens of the action": ["1-9  (n = 12)", "10-39  (n = 12)", "40+  (n = 12)"],
     }
+
+
+def test_a_single_group_is_the_whole_and_not_shown() -> None:
+    several = [group("operator", "drop_arg", -1), group("operator", "arg_typo", -1)]
+    figure = shown(breakdowns([*several, group("depth", "0", -1)], "tool_calls"))
+    assert list(blocks(figure)) == ["operator"]
+    assert breakdowns([group("depth", "0", -1)], "tool_calls") is None
 
 
 def test_breakdowns_have_a_column_a_model() -> None:
@@ -663,8 +676,11 @@ def test_the_module_imports_no_matplotlib_and_the_figures_no_pyplot(tmp_path: Pa
         "import sys; from pathlib import Path; import pytest_failgain.study.figures as figures\n"
         "assert 'matplotlib' not in sys.modules\n"
         "from pytest_failgain.study.tables import GroupRow\n"
-        "row = GroupRow('m', 'e', 'depth', '1', 'gain_per_token', 'failed', '', -1, -2, 0, 9, 9)\n"
-        "assert len(figures.draw_figures([], [row], Path(sys.argv[1]))) == 1\n"
+        "rows = [\n"
+        "    GroupRow('m', 'e', 'depth', name, 'gain_per_token', 'failed', '', -1, -2, 0, 9, 9)\n"
+        "    for name in '01'\n"
+        "]\n"
+        "assert len(figures.draw_figures([], rows, Path(sys.argv[1]))) == 1\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)

@@ -354,7 +354,8 @@ def breakdowns(groups: Sequence[GroupRow], environment: str) -> Figure | None:
         and math.isfinite(row.value)
     }
     models = _unique(row.model for row in found.values())
-    blocks = {by: block for by in BREAKDOWNS if (block := _in_order(found, by))}
+    # A single group is the whole, which other figures show.
+    blocks = {by: block for by in BREAKDOWNS if len(block := _in_order(found, by)) > 1}
     if not blocks:
         return None
     names = {model: _wrapped(model, 15 if len(models) > 1 else 60) for model in models}
