@@ -25,7 +25,6 @@ from fake_scorer import (
 )
 from progress_recorder import Recorder
 from published_rows import FILES, PublishedFile
-from pytest_failgain import measures
 from pytest_failgain.conditions import (
     BEFORE,
     CONDITIONS,
@@ -422,7 +421,7 @@ def test_the_padded_answer_is_as_long_as_the_error_in_the_scorers_own_tokens() -
     )
     lengths = {row.condition: row.context_tokens for row in result.rows}
     assert lengths["neutral-padded"] == lengths["failed"] > lengths["neutral"]
-    assert result.values_of(measures.padding_gap, "neutral-padded").tolist() == [0.0]
+    assert result.values_of("padding_gap", "neutral-padded").tolist() == [0.0]
 
 
 class OnlyScores:

@@ -21,7 +21,6 @@ from strategies import cases, quick
 
 # The published experiment's measures.
 
-CONDITION_NAMES = [condition.paper_name for condition in CONDITIONS.values()]
 # The ways to write the failure that it compared with the usual one.
 MANIPULATIONS = (
     "abstract",
@@ -88,9 +87,10 @@ def paper_measures(rows: list[dict[str, Any]]) -> dict[str, float]:
     for name in MANIPULATIONS:
         values[f"G_{name}"] = f("pre") - f(name)
         values[f"delta_{name}"] = f(name) - f("fail")
-    for name in CONDITION_NAMES:
-        values[f"margin_{name}"] = g(name) - f(name)
+    for name in ("pre", "fail", "succ", "neut", "abstract"):
         values[f"p_repeat_{name}"] = p_repeat(name)
+    for name in ("pre", "fail", "abstract"):
+        values[f"margin_{name}"] = g(name) - f(name)
         values[f"greedy_repeat_{name}"] = greedy(name)
     return values
 
@@ -118,7 +118,7 @@ def test_every_published_measure_is_as_by_its_formula_on_every_item(
         assert {ALIASES.get(paper_name, paper_name) for paper_name in theirs} == set(ours)
         for paper_name, value in theirs.items():
             measure, condition = ours[ALIASES.get(paper_name, paper_name)]
-            figure = measure.value(case, condition)
+            figure = measure.of(case, condition)
             assert figure == pytest.approx(value, rel=0, abs=1e-9, nan_ok=True), paper_name
             known[paper_name] += not math.isnan(value)
     # 9 of the 13 items of tool calls were scored under every condition, those of program repair
@@ -169,7 +169,7 @@ def row(case: FailureCase, condition: str, candidate: str, logprob: float) -> Ro
 
 
 def value(name: str, case: CaseRows, condition: str) -> float:
-    return MEASURES[name].value(case, condition)
+    return MEASURES[name].of(case, condition)
 
 
 def near(value: float) -> Any:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from fake_scorer import failure_case, spans_of_tokens
+from pytest_failgain.measures import argument_gain_per_token
 from pytest_failgain.rows import CaseRows, Row
 
 CALL = "send(to='Ann')"
@@ -70,13 +71,17 @@ def test_the_number_of_tokens_is_the_failed_actions() -> None:
     assert case_rows(correct, row("before")).n_tokens == 8
 
 
-def test_the_argument_log_probability_is_the_mean_over_the_argument_tokens() -> None:
+def test_the_argument_log_probability_is_the_sum_over_the_argument_tokens() -> None:
     correct = row("before", (-9.0,), candidate="correct", text="stop")
     of = case_rows(correct, row("before", BEFORE), row("failed"))
     # All between the brackets.
-    assert of.argument_logprob("before") == (-3 - 4 - 5 - 6 - 7) / 5
-    assert of.argument_logprob("failed") == -0.5
+    assert of.argument_logprob("before") == -3 - 4 - 5 - 6 - 7
+    assert of.argument_logprob("failed") == -2.5
+
+    assert of.n_argument_tokens == 5
 
 
-def test_a_call_without_arguments_has_no_argument_log_probability() -> None:
-    assert math.isnan(case_rows(row("before", (-1.0,) * 3, text="f()")).argument_logprob("before"))
+def test_a_call_without_arguments_has_no_argument_tokens() -> None:
+    of = case_rows(row("before", (-1.0,) * 3, text="f()"), row("failed", (-1.0,) * 3, text="f()"))
+    assert of.n_argument_tokens == 0
+    assert math.isnan(argument_gain_per_token(of, "failed"))

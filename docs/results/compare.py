@@ -15,11 +15,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ENVIRONMENTS = {"tool_calls": "toolshed", "program_repair": "coderepair"}
 Row = dict[str, str]
+# By environment, break-down, group and measure.
+Paper = dict[tuple[str, str, str, str], Row]
 
 
 def main(tables: Path) -> None:
     """Print the page's tables from the study in `tables`."""
-    paper = {
+    paper: Paper = {
         (row["environment"], row["by"], row["group"], row["measure"]): row
         for row in read(HERE / "paper.csv")
     }
@@ -42,7 +44,7 @@ def main(tables: Path) -> None:
 
 
 def compared(
-    estimates: list[Row], paper: dict[tuple[str, ...], Row], ours: str, theirs: str
+    estimates: list[Row], paper: Paper, ours: str, theirs: str
 ) -> Iterator[tuple[str, ...]]:
     for row in estimates:
         key = (theirs, "", "", row["paper"])
@@ -53,7 +55,7 @@ def compared(
             yield row["paper"], name, unit, interval(row), row["n"], interval(found), found["n"]
 
 
-def published(paper: dict[tuple[str, ...], Row], by: str, group: str) -> tuple[str, str]:
+def published(paper: Paper, by: str, group: str) -> tuple[str, str]:
     row = paper.get(("toolshed", by, group, "G"))
     return ("-", "-") if row is None else (interval(row), row["n"])
 

@@ -121,7 +121,7 @@ def save_cases(cases: Iterable[FailureCase], path: str | os.PathLike[str]) -> No
     for case in cases:
         if case.case_id in lines:
             raise CaseError(f"two cases have the id {case.case_id!r}; each needs its own")
-        lines[case.case_id] = _line(case)
+        lines[case.case_id] = case_line(case)
     if not lines:
         raise CaseError(f"there are no cases to write to {os.fspath(path)}")
     try:
@@ -144,7 +144,12 @@ def _write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def _line(case: FailureCase) -> str:
+def case_line(case: FailureCase) -> str:
+    """The line of `case` in a file, its end included.
+
+    Raises:
+        CaseError: when it can't be written as JSON.
+    """
     try:
         # Keys are not sorted: the order inside `parameters` is part of what the model is shown.
         line = json.dumps(_written(case), ensure_ascii=False, allow_nan=False, default=_as_dict)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_failgain.threads import usable_cores
 
-_PACKAGES = ("pytest", "torch", "transformers", "lm-eval")
+_PACKAGES = ("numpy", "torch", "transformers")
 
 
 def describe() -> str:

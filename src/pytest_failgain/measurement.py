@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,15 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_failgain import measures
-from pytest_failgain.conditions import DEFAULT_CONDITIONS, FAILED, Condition
+from pytest_failgain.conditions import CONDITIONS, DEFAULT_CONDITIONS, FAILED, Condition
 from pytest_failgain.errors import CaseError, HarnessError, ScoringError, UsageError
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name, with_remedy
+from pytest_failgain.measures import MEASURES, Measure, measure_named
 from pytest_failgain.padding import CountTokens
 from pytest_failgain.progress import NoProgress, Progress, job
 from pytest_failgain.rows import CaseRows, Row
-from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score, Scorer
+from pytest_failgain.scoring.protocol import (
+    ModelIdentity,
+    Pair,
+    Refusal,
+    Score,
+    Scorer,
+    TokenCounter,
+)
 from pytest_failgain.spans import action_spans
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
 from pytest_failgain.trajectory import FailureCase
@@ -125,34 +132,55 @@ class Measurement:
             CaseRows(case, rows[case.case_id]) for case in self.cases if case.case_id not in skipped
         )
 
-    @property
+    @cached_property
     def task_ids(self) -> tuple[str, ...]:
         """The task of each case in `case_rows`."""
         return tuple(measured.case.task_id for measured in self.case_rows)
 
-    def values_of(
-        self, value: Callable[[CaseRows, str], float], condition: str
-    ) -> NDArray[np.float64]:
-        """`value` of each case in `case_rows` under `condition`, shape (cases,); see `measures`."""
-        return np.array([value(measured, condition) for measured in self.case_rows], np.float64)
+    def values_of(self, measure: str, condition: str) -> NDArray[np.float64]:
+        """A measure of each case in `case_rows` under `condition`, by name; shape (cases,).
+
+        Raises:
+            UsageError: when there is no such measure, it has no value under that condition, or the
+                condition was not scored.
+        """
+        measured = measure_named(measure)
+        if condition in CONDITIONS and condition not in measured.conditions:
+            raise UsageError(
+                f"{measure} has no value under {condition!r}, but under: "
+                f"{', '.join(measured.conditions)}"
+            )
+        scored = dict.fromkeys(row.condition for row in self.rows)
+        if condition not in scored:
+            raise UsageError(
+                f"the condition {condition!r} was not scored; these were: "
+                f"{', '.join(scored) or 'none'}. Name it among the conditions of measure(…)"
+            )
+        return self._values(measured, condition)
+
+    def _values(self, measure: Measure, condition: str) -> NDArray[np.float64]:
+        return np.array([measure.of(rows, condition) for rows in self.case_rows], np.float64)
 
     @cached_property
     def values(self) -> CaseValues:
         """The derived values of each case that was not skipped."""
-        of = self.values_of
+
+        def of(measure: str, condition: str) -> NDArray[np.float64]:
+            return self._values(MEASURES[measure], condition)
+
         return CaseValues(
             case_ids=tuple(measured.case.case_id for measured in self.case_rows),
             task_ids=self.task_ids,
-            corrective_gain=of(measures.gain, "failed"),
-            corrective_gain_per_token=of(measures.gain_per_token, "failed"),
-            argument_gain_per_token=of(measures.argument_gain_per_token, "failed"),
-            repeat_probability_before=of(measures.repeat_probability, "before"),
-            repeat_probability_after=of(measures.repeat_probability, "failed"),
-            greedy_repeat_before=of(measures.greedy_repeat, "before"),
-            greedy_repeat_after=of(measures.greedy_repeat, "failed"),
-            surface=of(measures.surface, "neutral"),
-            semantic=of(measures.semantic, "neutral"),
-            record_tokens=of(measures.record_tokens, "failed"),
+            corrective_gain=of("gain", "failed"),
+            corrective_gain_per_token=of("gain_per_token", "failed"),
+            argument_gain_per_token=of("argument_gain_per_token", "failed"),
+            repeat_probability_before=of("repeat_probability", "before"),
+            repeat_probability_after=of("repeat_probability", "failed"),
+            greedy_repeat_before=of("greedy_repeat", "before"),
+            greedy_repeat_after=of("greedy_repeat", "failed"),
+            surface=of("surface", "neutral"),
+            semantic=of("semantic", "neutral"),
+            record_tokens=of("record_tokens", "failed"),
         )
 
     @cached_property
@@ -162,7 +190,7 @@ class Measurement:
         # Not kept: draws are large, and a measurement is kept and sent between processes.
         bootstrap = ClusterBootstrap.over(values.task_ids)
         special = {
-            "negative_share": bootstrap.mean(self.values_of(measures.negative, "failed")),
+            "negative_share": bootstrap.mean(self._values(MEASURES["negative"], "failed")),
             "surface_share": self._surface_share(bootstrap),
         }
         return {
@@ -408,18 +436,17 @@ def _score_batch(
 
 
 def _counting(scorer: Scorer, condition: Condition) -> CountTokens:
-    def count_tokens(text: str) -> int:
-        count = getattr(scorer, "count_tokens", None)
-        if count is None:
-            raise UsageError(
-                f"the condition {condition.name!r} needs the length of texts in tokens, which "
-                f"{type(scorer).__name__} can't tell: give it a method count_tokens(text), or "
-                "leave the condition out"
-            )
-        length: int = count(text)
-        return length
+    if isinstance(scorer, TokenCounter):
+        return scorer.count_tokens
 
-    return count_tokens
+    def can_not_count(text: str) -> int:
+        raise UsageError(
+            f"the condition {condition.name!r} needs the length of texts in tokens, which "
+            f"{type(scorer).__name__} can't tell: give it a method count_tokens(text), or leave "
+            "the condition out"
+        )
+
+    return can_not_count
 
 
 def _without_effect(harness: Harness, cases: Sequence[FailureCase]) -> str | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pytest_failgain.conditions import CONDITIONS
+from pytest_failgain.errors import UsageError
 from pytest_failgain.rows import CaseRows
 
 ALL = tuple(CONDITIONS)
@@ -34,211 +35,246 @@ class Measure:
 
     name: str
     unit: str
-    value: Callable[[CaseRows, str], float]
+    of: Callable[[CaseRows, str], float]
     conditions: tuple[str, ...] = ALL
     signed: bool = False
     paper: Mapping[str, str] = field(default_factory=dict)
 
 
-def gain(case: CaseRows, condition: str) -> float:
+def gain(measured: CaseRows, condition: str) -> float:
     """f(before) - f(c): by how much the condition makes the failed action less likely."""
-    return case.logprob("before") - case.logprob(condition)
+    return measured.logprob("before") - measured.logprob(condition)
 
 
-def gain_per_token(case: CaseRows, condition: str) -> float:
-    return gain(case, condition) / case.n_tokens
+def gain_per_token(measured: CaseRows, condition: str) -> float:
+    return gain(measured, condition) / measured.n_tokens
 
 
-def argument_gain_per_token(case: CaseRows, condition: str) -> float:
+def argument_gain_per_token(measured: CaseRows, condition: str) -> float:
     """The gain on the tokens of the action's arguments, divided by their number."""
-    return case.argument_logprob("before") - case.argument_logprob(condition)
+    moved = measured.argument_logprob("before") - measured.argument_logprob(condition)
+    return moved / measured.n_argument_tokens if measured.n_argument_tokens else math.nan
 
 
-def negative(case: CaseRows, condition: str) -> float:
+def negative(measured: CaseRows, condition: str) -> float:
     """1 where the gain is negative, else 0."""
-    value = gain(case, condition)
+    value = gain(measured, condition)
     return math.nan if math.isnan(value) else float(value < 0)
 
 
-def change_from_failed(case: CaseRows, condition: str) -> float:
+def change_from_failed(measured: CaseRows, condition: str) -> float:
     """f(c) - f(failed): what writing the failure in another way changes."""
-    return case.logprob(condition) - case.logprob("failed")
+    return measured.logprob(condition) - measured.logprob("failed")
 
 
-def change_from_failed_per_token(case: CaseRows, condition: str) -> float:
-    return change_from_failed(case, condition) / case.n_tokens
+def change_from_failed_per_token(measured: CaseRows, condition: str) -> float:
+    return change_from_failed(measured, condition) / measured.n_tokens
 
 
-def surface(case: CaseRows, control: str) -> float:
+def surface(measured: CaseRows, control: str) -> float:
     """f(control) - f(before): what the action's text does without its failure."""
-    return case.logprob(control) - case.logprob("before")
+    return measured.logprob(control) - measured.logprob("before")
 
 
-def surface_per_token(case: CaseRows, control: str) -> float:
-    return surface(case, control) / case.n_tokens
+def surface_per_token(measured: CaseRows, control: str) -> float:
+    return surface(measured, control) / measured.n_tokens
 
 
-def semantic(case: CaseRows, control: str) -> float:
+def semantic(measured: CaseRows, control: str) -> float:
     """f(failed) - f(control): what being marked as failed adds. -gain = surface + semantic."""
-    return case.logprob("failed") - case.logprob(control)
+    return measured.logprob("failed") - measured.logprob(control)
 
 
-def semantic_per_token(case: CaseRows, control: str) -> float:
-    return semantic(case, control) / case.n_tokens
+def semantic_per_token(measured: CaseRows, control: str) -> float:
+    return semantic(measured, control) / measured.n_tokens
 
 
-def repair(case: CaseRows, condition: str) -> float:
+def repair(measured: CaseRows, condition: str) -> float:
     """g(c) - g(before): by how much the correct action becomes more likely."""
-    return case.logprob(condition, "correct") - case.logprob("before", "correct")
+    return measured.logprob(condition, "correct") - measured.logprob("before", "correct")
 
 
-def margin(case: CaseRows, condition: str) -> float:
+def margin(measured: CaseRows, condition: str) -> float:
     """g(c) - f(c): by how much the correct action is more likely than the failed one."""
-    return case.logprob(condition, "correct") - case.logprob(condition)
+    return measured.logprob(condition, "correct") - measured.logprob(condition)
 
 
-def margin_shift(case: CaseRows, condition: str) -> float:
-    return margin(case, condition) - margin(case, "before")
+def margin_shift(measured: CaseRows, condition: str) -> float:
+    return margin(measured, condition) - margin(measured, "before")
 
 
-def repeat_probability(case: CaseRows, condition: str) -> float:
+def repeat_probability(measured: CaseRows, condition: str) -> float:
     """The failed action's share in a softmax over all candidates of the case."""
-    return _share(case, condition, case.case.candidates())
+    return _share(measured, condition, measured.case.candidates())
 
 
-def published_repeat_probability(case: CaseRows, condition: str) -> float:
+def published_repeat_probability(measured: CaseRows, condition: str) -> float:
     """The share over the candidates that the paper scored there, to compare with its tables.
 
     It scored distractors under `before` and `failed` only. Shares over candidate sets of different
     sizes don't compare with each other.
     """
     wide = condition in ("before", "failed")
-    names = [name for name in case.case.candidates() if wide or name in ("failed", "correct")]
-    return _share(case, condition, names)
+    names = [name for name in measured.case.candidates() if wide or name in ("failed", "correct")]
+    return _share(measured, condition, names)
 
 
-def _share(case: CaseRows, condition: str, candidates: Iterable[str]) -> float:
-    logprobs = np.array([case.logprob(condition, name) for name in candidates])
+def _share(measured: CaseRows, condition: str, candidates: Iterable[str]) -> float:
+    logprobs = np.array([measured.logprob(condition, name) for name in candidates])
     if len(logprobs) < 2 or np.isnan(logprobs).any():
         return math.nan
     shares = np.exp(logprobs - logprobs.max())
     return float(shares[0] / shares.sum())
 
 
-def repeat_probability_shift(case: CaseRows, condition: str) -> float:
-    return repeat_probability(case, condition) - repeat_probability(case, "before")
+def repeat_probability_shift(measured: CaseRows, condition: str) -> float:
+    return repeat_probability(measured, condition) - repeat_probability(measured, "before")
 
 
-def greedy_repeat(case: CaseRows, condition: str) -> float:
+def greedy_repeat(measured: CaseRows, condition: str) -> float:
     """1 where greedy decoding emits exactly the failed action, else 0."""
-    return case.greedy(condition)
+    return measured.greedy(condition)
 
 
-def record_tokens(case: CaseRows, condition: str) -> float:
+def record_tokens(measured: CaseRows, condition: str) -> float:
     """By how many tokens the condition lengthens the prompt."""
-    return case.context_tokens(condition) - case.context_tokens("before")
+    return measured.context_tokens(condition) - measured.context_tokens("before")
 
 
-def padding_gap(case: CaseRows, condition: str) -> float:
+def padding_gap(measured: CaseRows, condition: str) -> float:
     """By how many tokens the condition's prompt is longer than the failed one's."""
-    return case.context_tokens(condition) - case.context_tokens("failed")
+    return measured.context_tokens(condition) - measured.context_tokens("failed")
 
 
 def _paper(pattern: str, *conditions: str) -> dict[str, str]:
     return {name: pattern.format(CONDITIONS[name].paper_name) for name in conditions}
 
 
-_NATS, _PER_TOKEN, _PROBABILITY, _SHARE, _TOKENS = (
-    "nats",
-    "nats per token",
-    "probability",
-    "share of cases",
-    "tokens",
-)
+_NATS, _PER_TOKEN = "nats", "nats per token"
+_PROBABILITY, _SHARE, _TOKENS = "probability", "share of cases", "tokens"
 
-MEASURES = {
-    measure.name: measure
-    for measure in (
-        Measure("gain", _NATS, gain, AFTER, True, {"failed": "G", **_paper("G_{}", *VARIANTS)}),
-        Measure(
-            "gain_per_token", _PER_TOKEN, gain_per_token, AFTER, True, {"failed": "G_per_token"}
-        ),
-        Measure("argument_gain_per_token", _PER_TOKEN, argument_gain_per_token, AFTER, True),
-        Measure("negative", _SHARE, negative, AFTER, paper={"failed": "G_negative"}),
-        Measure(
-            "change_from_failed",
-            _NATS,
-            change_from_failed,
-            VARIANTS,
-            True,
-            _paper("delta_{}", *VARIANTS),
-        ),
-        Measure(
-            "change_from_failed_per_token",
-            _PER_TOKEN,
-            change_from_failed_per_token,
-            VARIANTS,
-            True,
-        ),
-        Measure(
-            "surface",
-            _NATS,
-            surface,
-            CONTROLS,
-            True,
-            {"neutral": "copy", "neutral-padded": "copy_pad", "succeeded": "copy_succ"},
-        ),
-        Measure(
-            "surface_per_token",
-            _PER_TOKEN,
-            surface_per_token,
-            CONTROLS,
-            True,
-            {"neutral": "copy_per_token"},
-        ),
-        Measure(
-            "semantic",
-            _NATS,
-            semantic,
-            CONTROLS,
-            True,
-            {"neutral": "sem", "neutral-padded": "sem_pad", "succeeded": "sem_succ"},
-        ),
-        Measure(
-            "semantic_per_token",
-            _PER_TOKEN,
-            semantic_per_token,
-            CONTROLS,
-            True,
-            {"neutral": "sem_per_token"},
-        ),
-        Measure(
-            "repair",
-            _NATS,
-            repair,
-            AFTER,
-            True,
-            {"failed": "repair", "described": "repair_abstract"},
-        ),
-        Measure("margin", _NATS, margin, ALL, True, _paper("margin_{}", *ALL)),
-        Measure("margin_shift", _NATS, margin_shift, AFTER, True, {"failed": "margin_shift"}),
-        Measure("repeat_probability", _PROBABILITY, repeat_probability),
-        Measure(
-            "published_repeat_probability",
-            _PROBABILITY,
-            published_repeat_probability,
-            paper=_paper("p_repeat_{}", *ALL),
-        ),
-        Measure(
-            "repeat_probability_shift",
-            _PROBABILITY,
-            repeat_probability_shift,
-            AFTER,
-            True,
-            {"failed": "p_repeat_shift"},
-        ),
-        Measure("greedy_repeat", _SHARE, greedy_repeat, paper=_paper("greedy_repeat_{}", *ALL)),
-        Measure("record_tokens", _TOKENS, record_tokens, AFTER),
-        Measure("padding_gap", _TOKENS, padding_gap, ("neutral-padded",)),
-    )
-}
+_ALL_MEASURES = (
+    Measure(
+        "gain",
+        _NATS,
+        gain,
+        AFTER,
+        signed=True,
+        paper={"failed": "G", **_paper("G_{}", *VARIANTS)},
+    ),
+    Measure(
+        "gain_per_token",
+        _PER_TOKEN,
+        gain_per_token,
+        AFTER,
+        signed=True,
+        paper={"failed": "G_per_token"},
+    ),
+    Measure("argument_gain_per_token", _PER_TOKEN, argument_gain_per_token, AFTER, signed=True),
+    Measure("negative", _SHARE, negative, AFTER, paper={"failed": "G_negative"}),
+    Measure(
+        "change_from_failed",
+        _NATS,
+        change_from_failed,
+        VARIANTS,
+        signed=True,
+        paper=_paper("delta_{}", *VARIANTS),
+    ),
+    Measure(
+        "change_from_failed_per_token",
+        _PER_TOKEN,
+        change_from_failed_per_token,
+        VARIANTS,
+        signed=True,
+    ),
+    Measure(
+        "surface",
+        _NATS,
+        surface,
+        CONTROLS,
+        signed=True,
+        paper={"neutral": "copy", "neutral-padded": "copy_pad", "succeeded": "copy_succ"},
+    ),
+    Measure(
+        "surface_per_token",
+        _PER_TOKEN,
+        surface_per_token,
+        CONTROLS,
+        signed=True,
+        paper={"neutral": "copy_per_token"},
+    ),
+    Measure(
+        "semantic",
+        _NATS,
+        semantic,
+        CONTROLS,
+        signed=True,
+        paper={"neutral": "sem", "neutral-padded": "sem_pad", "succeeded": "sem_succ"},
+    ),
+    Measure(
+        "semantic_per_token",
+        _PER_TOKEN,
+        semantic_per_token,
+        CONTROLS,
+        signed=True,
+        paper={"neutral": "sem_per_token"},
+    ),
+    Measure(
+        "repair",
+        _NATS,
+        repair,
+        AFTER,
+        signed=True,
+        paper={"failed": "repair", "described": "repair_abstract"},
+    ),
+    Measure(
+        "margin",
+        _NATS,
+        margin,
+        signed=True,
+        paper=_paper("margin_{}", "before", "failed", "described"),
+    ),
+    Measure(
+        "margin_shift",
+        _NATS,
+        margin_shift,
+        AFTER,
+        signed=True,
+        paper={"failed": "margin_shift"},
+    ),
+    Measure("repeat_probability", _PROBABILITY, repeat_probability),
+    Measure(
+        "published_repeat_probability",
+        _PROBABILITY,
+        published_repeat_probability,
+        paper=_paper("p_repeat_{}", "before", "failed", "succeeded", "neutral", "described"),
+    ),
+    Measure(
+        "repeat_probability_shift",
+        _PROBABILITY,
+        repeat_probability_shift,
+        AFTER,
+        signed=True,
+        paper={"failed": "p_repeat_shift"},
+    ),
+    Measure(
+        "greedy_repeat",
+        _SHARE,
+        greedy_repeat,
+        paper=_paper("greedy_repeat_{}", "before", "failed", "described"),
+    ),
+    Measure("record_tokens", _TOKENS, record_tokens, AFTER),
+    Measure("padding_gap", _TOKENS, padding_gap, ("neutral-padded",)),
+)
+MEASURES = {measure.name: measure for measure in _ALL_MEASURES}
+
+
+def measure_named(name: str) -> Measure:
+    """The measure called `name`.
+
+    Raises:
+        UsageError: when there is none.
+    """
+    if name not in MEASURES:
+        raise UsageError(f"there is no measure {name!r}; there are: {', '.join(MEASURES)}")
+    return MEASURES[name]

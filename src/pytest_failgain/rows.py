@@ -52,12 +52,11 @@ class CaseRows:
         return math.nan if row is None else row.logprob
 
     def argument_logprob(self, condition: str) -> float:
-        """Log-probability of the failed action's argument tokens, in nats a token."""
+        """Summed log-probability of the failed action's argument tokens, in nats."""
         row = self.row(condition)
-        if row is None or not self._argument_tokens:
+        if row is None:
             return math.nan
-        logprobs = (row.token_logprobs[index] for index in self._argument_tokens)
-        return math.fsum(logprobs) / len(self._argument_tokens)
+        return math.fsum(row.token_logprobs[index] for index in self._argument_tokens)
 
     def context_tokens(self, condition: str) -> float:
         row = self.row(condition)
@@ -72,6 +71,11 @@ class CaseRows:
     def n_tokens(self) -> int:
         """The failed action's number of tokens, which is the same in all conditions."""
         return next(row.n_tokens for (_, name), row in self.rows.items() if name == "failed")
+
+    @property
+    def n_argument_tokens(self) -> int:
+        """How many of the failed action's tokens belong to its arguments."""
+        return len(self._argument_tokens)
 
     @cached_property
     def _argument_tokens(self) -> list[int]:

@@ -1,7 +1,7 @@
 """Cluster bootstrap of means and of ratios of means.
 
 Cases of one task are not independent, so whole tasks are resampled: each draw takes as many tasks
-as there are, with replacement, and pools all their cases (METHOD of arXiv 2608.23651: 10,000 draws,
+as there are, with replacement, and pools all their cases (as arXiv 2608.23651 does: 10,000 draws,
 2.5 and 97.5 % quantiles). A task's share in a draw is a multinomial count, so all draws of all
 quantities are one matrix product.
 

@@ -19,6 +19,7 @@ from benchmarks.speed import Contestant, Effort, measure
 from benchmarks.workload import Workload, office_pairs, tokenised
 
 import tiny_language_models as tiny
+from benchmarks import bootstrap
 from pytest_failgain.scoring.local import LocalScorer
 
 MET = Figure("speed", ">= 3", "4", Verdict.MET)
@@ -151,3 +152,9 @@ def test_empty_project_holds_all_that_a_run_writes() -> None:
         assert project.contents() == before
         (project.root / "home" / "cache" / "left").touch()
         assert project.contents() - before == {"home/cache/left"}
+
+
+def test_the_bootstrap_is_held_to_a_loop_over_draws() -> None:
+    first, further = bootstrap.measure(1, draws=2000)
+    assert "2,000 draws of 275 cases in 58 tasks" in first.what
+    assert {first.verdict, further.verdict} <= {Verdict.MET, Verdict.NOT_MET}

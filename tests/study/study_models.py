@@ -17,7 +17,7 @@ from pytest_failgain.trajectory import Action, FailureCase, Observations, Step
 
 @dataclass
 class SizedScorer:
-    """A fake scorer of `n_parameters` that computes every pair anew: one token and one second each.
+    """A fake scorer of `n_parameters` that computes every pair anew: one token of ten, a second.
 
     It fails at its call number `breaks_at`, if there is one.
     """
@@ -38,7 +38,7 @@ class SizedScorer:
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         if len(self.inner.batches) == self.breaks_at:
             raise ScoringError("the numbers are impossible")
-        self.work += Work(len(pairs), len(pairs), float(len(pairs)))
+        self.work += Work(len(pairs), 10 * len(pairs), len(pairs), float(len(pairs)))
         return self.inner.score(pairs)
 
 

@@ -243,6 +243,12 @@ def study_figures(models: int, environments: int) -> dict[str, Figure]:
     }
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of a study of one model in two environments."""
+    return draw_figures(*study(1, 2), tmp_path_factory.mktemp("usual") / "new" / "figures")
+
+
 @pytest.fixture
 def long_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of models that fit on no line."""
@@ -289,11 +295,8 @@ def test_every_text_can_be_read_with_long_names() -> None:
         check_texts(figure)
 
 
-def test_writes_every_figure_under_a_stable_name(tmp_path: Path) -> None:
-    estimates, groups = study(2, 2)
-    folder = tmp_path / "new" / "figures"
-    written = draw_figures(estimates, groups, folder)
-    assert [path.name for path in written] == [
+def test_writes_every_figure_under_a_stable_name(usual: list[Path]) -> None:
+    assert [path.name for path in usual] == [
         "gain-by-model.png",
         "surface-and-semantic.png",
         "repeat-probability.png",
@@ -301,29 +304,25 @@ def test_writes_every_figure_under_a_stable_name(tmp_path: Path) -> None:
         "breakdowns-tool_calls.png",
         "breakdowns-program_repair.png",
     ]
-    assert sorted(folder.iterdir()) == sorted(written)
+    assert sorted(usual[0].parent.iterdir()) == sorted(usual)
     # 150 dots an inch, and something on the white.
-    for path in written:
+    for path in usual:
         image = imread(path)
         assert image.shape[1] > 750
         assert image.min() < 0.5
 
 
-def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
-    rows = study(1, 1)
-    first, second = (draw_figures(*rows, tmp_path / name) for name in ("one", "two"))
-    assert len(first) == 5
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
-        assert b"Software" not in one.read_bytes()
-        assert b"matplotlib" not in one.read_bytes()
+def test_no_file_tells_the_version_of_matplotlib(usual: list[Path]) -> None:
+    for path in usual:
+        assert b"Software" not in path.read_bytes()
+        assert b"matplotlib" not in path.read_bytes()
 
 
-def test_the_users_settings_change_nothing(tmp_path: Path) -> None:
-    rows = study(1, 1)
-    usual = draw_figures(*rows, tmp_path / "usual")
+def test_equal_rows_give_equal_files_whatever_the_users_settings(
+    usual: list[Path], tmp_path: Path
+) -> None:
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "savefig.facecolor": "red"}):
-        own = draw_figures(*rows, tmp_path / "own")
+        own = draw_figures(*study(1, 2), tmp_path)
         assert matplotlib.rcParams["font.size"] == 20
     for one, other in zip(usual, own, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -399,13 +398,13 @@ def test_an_interval_without_bounds_is_no_whisker(bound: str, value: float) -> N
 
 
 def test_a_study_of_single_cases_draws(tmp_path: Path) -> None:
-    estimates, groups = study(2, 2)
+    estimates, groups = study(1, 1)
     estimates = [replace(row, low=math.nan, high=math.nan, n=1) for row in estimates]
     groups = [replace(row, low=math.nan, high=math.nan) for row in groups]
-    assert len(draw_figures(estimates, groups, tmp_path)) == 6
-    (axes, _) = shown(surface_and_semantic(estimates)).axes
+    assert len(draw_figures(estimates, groups, tmp_path)) == 5
+    (axes,) = shown(surface_and_semantic(estimates)).axes
     assert whiskers(axes) == []
-    assert len(bars(axes)) == 8
+    assert len(bars(axes)) == 4
 
 
 def test_a_model_without_the_measure_has_no_row_in_the_panel() -> None:

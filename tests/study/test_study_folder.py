@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
+from pytest_failgain.errors import UsageError
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.study.folder import StudyFolder
 from pytest_failgain.study.tables import GroupRow
@@ -38,25 +42,52 @@ def test_an_empty_table_is_not_written(tmp_path: Path) -> None:
 
 
 def test_work_adds_up_by_what_it_was_for(tmp_path: Path) -> None:
-    StudyFolder(tmp_path).add_work("one", Work(1, 2, 3.0))
+    StudyFolder(tmp_path).add_work("one", Work(1, 9, 2, 3.0))
     folder = StudyFolder(tmp_path)
-    folder.add_work("one", Work(1, 1, 1.0))
-    folder.add_work("two", Work(5, 5, 5.0))
-    assert folder.work("one") == Work(2, 3, 4.0)
-    assert folder.work("two") == Work(5, 5, 5.0)
+    folder.add_work("one", Work(1, 9, 1, 1.0))
+    folder.add_work("two", Work(5, 9, 5, 5.0))
+    assert folder.work("one") == Work(2, 18, 3, 4.0)
+    assert folder.work("two") == Work(5, 9, 5, 5.0)
     assert folder.work("none") == Work()
 
 
-def test_a_damaged_record_of_work_starts_anew(tmp_path: Path) -> None:
-    (tmp_path / "work.json").write_text("{")
-    folder = StudyFolder(tmp_path)
-    folder.add_work("one", Work(1, 2, 3.0))
-    assert folder.work("one") == Work(1, 2, 3.0)
+@pytest.mark.parametrize("text", ["{", "[]", '{"one": {"seconds": 1, "hours": 1}}', '"work"'])
+def test_a_damaged_record_of_work_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+    (tmp_path / "work.json").write_text(text)
+    with pytest.raises(UsageError, match=r"work\.json, which counts .* remove it"):
+        StudyFolder(tmp_path)
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
-    folder.write_text("page.md", "one")
-    folder.write_text("page.md", "two")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
-    assert (tmp_path / "page.md").read_text() == "two"
+    folder.write_page("one")
+    folder.write_page("two")
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.md"]
+    assert (tmp_path / "summary.md").read_text() == "two"
+
+
+def test_what_an_earlier_study_wrote_and_this_did_not_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "mine.csv").write_text("not of the study")
+    first = StudyFolder(tmp_path)
+    first.write_table("groups", [group("a", 1.0)])
+    first.write_table("scaling", [group("a", 1.0)])
+    first.finish({}, [])
+    second = StudyFolder(tmp_path)
+    second.write_table("groups", [group("b", 1.0)])
+    second.finish({}, [])
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == [
+        "groups.csv",
+        "groups.md",
+        "mine.csv",
+    ]
+
+
+def test_a_record_can_not_have_files_elsewhere_removed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("keep me")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "study.json").write_text(json.dumps({"files": ["../precious", str(precious)]}))
+    StudyFolder(out).finish({}, [])
+    assert precious.exists()

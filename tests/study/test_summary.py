@@ -14,7 +14,7 @@ from pytest_failgain.report.numbers import signed
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.study.folder import StudyFolder
 from pytest_failgain.study.plan import CaseSet, StudyPlan
-from pytest_failgain.study.run import Failure, Study, run_study
+from pytest_failgain.study.run import NotMeasured, Study, run_study
 from pytest_failgain.study.summary import study_page
 
 
@@ -23,7 +23,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("study")
     bare = [replace(study_case(f"b{number}"), other_failed=None) for number in range(2)]
     case_sets = (case_set("mails"), CaseSet("notes", (*case_set().cases, *bare)))
-    plan = StudyPlan(("small:1000", "large:10000", "missing"), case_sets, folder)
+    plan = StudyPlan(("small:1000", "large:10000", "missing"), case_sets)
     return run_study(plan, StudyFolder(folder), load)
 
 
@@ -98,7 +98,7 @@ def test_nothing_is_silent(page: str) -> None:
 
 
 def test_a_part_of_a_model_that_failed_is_named(study: Study) -> None:
-    failed = replace(study, failures=[Failure("small", "mails", "no memory")])
+    failed = replace(study, not_measured=[NotMeasured("small", "mails", "no memory")])
     assert "- small on mails: no memory" in study_page(failed, "made here")
 
 
@@ -110,11 +110,24 @@ def test_the_line_over_models_is_shown_with_what_is_so_by_construction(page: str
 
 
 def test_work_is_shown_beside_what_a_plain_run_takes(study: Study) -> None:
-    cell = replace(study.cells[0], pairs=10, plain_tokens=2000, work=Work(10, 100, 4.0))
+    cell = replace(study.cells[0], pairs=10, work=Work(8, 2000, 100, 4.0))
     work = table(study_page(Study(cells=[cell]), "made here").split("## Work")[1], "model, cases")
-    assert work["small, mails"] == ["10", "2,000", "100", "95.0%", "25", "4 s"]
+    assert work["small, mails"] == ["10", "8", "2,000", "100", "95.0%", "25", "4 s"]
 
 
 def test_figures_are_shown_under_their_titles(page: str) -> None:
     assert "![Gain by model](figures/gain-by-model.png)" in page
     assert "![Break-downs of mails](figures/breakdowns-mails.png)" in page
+
+
+def test_fewer_than_three_cases_are_said_to_have_no_means(tmp_path: Path) -> None:
+    plan = StudyPlan(("small",), (CaseSet("few", case_set().cases[:2]),))
+    page = study_page(run_study(plan, StudyFolder(tmp_path), load), "made here")
+    assert "no means, since 2 cases were measured and 3 are needed" in page
+    assert "nan" not in page
+    assert [one[0][0] for one in tables(page)] == ["model", "model, cases", "model, cases"]
+
+
+def test_two_models_have_no_interval_and_no_nan_in_the_page(page: str) -> None:
+    assert table(page, "cases")["mails"][1].endswith("[unknown]")
+    assert "nan" not in page

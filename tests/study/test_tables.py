@@ -18,9 +18,9 @@ from pytest_failgain.study.tables import (
     BREAKDOWNS,
     FEWEST_CASES,
     EstimateRow,
-    adjusted,
     estimate_rows,
     group_rows,
+    holm_adjusted,
     natural_order,
 )
 
@@ -55,13 +55,15 @@ def test_a_row_is_the_bootstrap_of_the_cases_values(
 ) -> None:
     for row in rows:
         measure = MEASURES[row.measure]
-        values = measurement.values_of(measure.value, row.condition)
+        values = measurement.values_of(measure.name, row.condition)
         effect = ClusterBootstrap.over(measurement.task_ids).effect(values)
         assert (row.value, row.low, row.high) == (effect.value, effect.low, effect.high)
         assert row.unit == measure.unit
         assert row.paper == measure.paper.get(row.condition, "")
-        assert (row.p == effect.p) if measure.signed else math.isnan(row.p)
-        assert math.isnan(row.d_z) or row.d_z == effect.d_z
+        for given, expected in ((row.p, effect.p), (row.d_z, effect.d_z)):
+            known = measure.signed and not math.isnan(expected)
+            assert given == expected if known else math.isnan(given)
+    assert not all(math.isnan(row.d_z) for row in rows)
 
 
 def test_conditions_that_were_not_scored_have_no_row() -> None:
@@ -95,7 +97,7 @@ def test_a_mean_of_two_cases_is_left_out() -> None:
 
 def test_only_gains_of_the_usual_record_are_one_family(rows: list[EstimateRow]) -> None:
     other = [replace(row, model="other", p=0.04) for row in rows]
-    family = adjusted([*[replace(row, p=0.03) for row in rows], *other])
+    family = holm_adjusted([*[replace(row, p=0.03) for row in rows], *other])
     gains = [row for row in family if (row.measure, row.condition) == ("gain", "failed")]
     assert [row.p_holm for row in gains] == [0.06, 0.06]
     assert all(math.isnan(row.p_holm) for row in family if row not in gains)
@@ -119,7 +121,7 @@ def test_groups_are_by_what_cases_have_in_common(measurement: Measurement) -> No
         for row in rows
         if (row.by, row.group, row.measure) == ("operator", "typo", "gain_per_token")
     )
-    gains = measurement.values_of(MEASURES["gain_per_token"].value, "failed")
+    gains = measurement.values_of("gain_per_token", "failed")
     assert typo.value == pytest.approx(gains[::2].mean())
     assert (typo.n, typo.n_tasks) == (4, 4)
 
@@ -155,6 +157,19 @@ def test_names_that_hold_a_number_are_ordered_by_the_alphabet() -> None:
         "drop",
         "swap2",
     ]
+
+
+def test_tasks_without_a_value_are_not_counted() -> None:
+    whole = [study_case(f"w{number}", task_id=f"t{number}") for number in range(3)]
+    bare = [failure_case(f"b{number}", task_id=f"u{number}", correct=None) for number in range(4)]
+    cases = [replace(case, operator="typo") for case in (*whole, *bare)]
+    measurement = measure(FakeScorer(), VERBATIM, cases)
+    groups = group_rows("tiny", measurement, "mails")
+    counts = {
+        (row.measure, row.condition): (row.n, row.n_tasks) for row in groups if row.by == "operator"
+    }
+    assert counts["gain", "failed"] == (7, 7)
+    assert counts["repeat_probability", "failed"] == (3, 3)
 
 
 def test_small_groups_are_left_out() -> None:

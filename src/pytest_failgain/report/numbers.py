@@ -23,13 +23,13 @@ class Interval(Protocol):
 
 
 def signed(estimate: Interval, decimals: int = 3) -> str:
-    """`-1.184 [-1.511, -0.881]`, or `-` where nothing is known."""
-    if not estimate.n:
+    """`-1.184 [-1.511, -0.881]`, `[unknown]` without an interval, or `-` without a value."""
+    if not estimate.n or math.isnan(estimate.value):
         return "-"
-    return (
-        f"{estimate.value:+.{decimals}f} [{estimate.low:+.{decimals}f}, "
-        f"{estimate.high:+.{decimals}f}]"
+    value, low, high = (
+        f"{number:+.{decimals}f}" for number in (estimate.value, estimate.low, estimate.high)
     )
+    return f"{value} [unknown]" if math.isnan(estimate.low) else f"{value} [{low}, {high}]"
 
 
 def signed_value(estimate: Interval) -> str:

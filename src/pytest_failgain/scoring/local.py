@@ -321,16 +321,17 @@ class LocalScorer:
     def _compute(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
         if not sequences:
             return []
-        tokens, started = self._engine.tokens, perf_counter()
+        computed_before, started = self._engine.tokens, perf_counter()
+        plain = sum(len(context) + len(action) for context, action in sequences)
         if self.plain_reason is not None:
             scores = [score_plainly(self.model, *sequence) for sequence in sequences]
-            computed = sum(len(context) + len(action) for context, action in sequences)
+            computed = plain
         else:
             tree = build_tree(sequences)
             logprobs, matches = self._engine.run(tree)
             scores = [(logprobs[path], matches[path]) for path in tree.paths]
-            computed = self._engine.tokens - tokens
-        self.work += Work(len(sequences), computed, perf_counter() - started)
+            computed = self._engine.tokens - computed_before
+        self.work += Work(len(sequences), plain, computed, perf_counter() - started)
         return scores
 
     def _check(self, logprobs: NDArray[np.float64], action: Tokens) -> None:

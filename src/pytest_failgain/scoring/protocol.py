@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.trajectory import Action
@@ -75,10 +75,19 @@ class ModelIdentity:
     device: str
 
 
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Tells the length of a text in the tokens of its model."""
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of `text` by itself."""
+        ...
+
+
 class Scorer(Protocol):
     """Gives log-probabilities of actions after prompts.
 
-    One that has `count_tokens(text) -> int` as well can measure the condition `neutral-padded`.
+    One that is a `TokenCounter` as well can measure the condition `neutral-padded`.
     """
 
     @property

@@ -6,7 +6,6 @@ import argparse
 import datetime
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ from pytest_failgain.models import KNOWN
 if TYPE_CHECKING:
     from pytest_failgain.progress import Progress
     from pytest_failgain.study.folder import StudyFolder
-    from pytest_failgain.study.plan import CaseSet, ModelSettings, StudyPlan
-    from pytest_failgain.study.run import Failure, ScalingRow, Study, StudyScorer
+    from pytest_failgain.study.plan import ModelSettings, StudyPlan
+    from pytest_failgain.study.run import NotMeasured, ScalingRow, Study, StudyScorer
 
 _DESCRIPTION = """\
 Score every case under every condition of the published method with one or several models, into a
@@ -70,7 +69,9 @@ def add_parser(commands: Any) -> None:
         help="a file of failure cases, or of the published experiment's items",
     )
     study.add_argument(
-        "--conditions", metavar="NAMES", help="conditions, joined by commas (default: all)"
+        "--conditions",
+        metavar="NAMES",
+        help="conditions, joined by commas (default: all); before and failed are always scored",
     )
     study.add_argument("--seed", type=int, default=0, help="seed of the environments' cases")
     study.add_argument("--mbpp", type=Path, help="a file of MBPP, to make program_repair of")
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the study, write its folder, and say what came out: 1 if anything was not measured.
 
     Raises:
-        FailgainError: when the study can't begin.
+        FailgainError: when the study can't begin, or its folder can't be written to.
     """
     from pytest_failgain.progress import StderrProgress
     from pytest_failgain.study.folder import StudyFolder
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
 
     progress = StderrProgress()
     plan = _plan(options, progress)
-    folder = StudyFolder(plan.folder)
+    folder = StudyFolder(options.out)
     with folder.locked():
         started = _now()
         try:
@@ -122,18 +123,17 @@ def run(options: argparse.Namespace) -> int:
                 _load,
                 progress=progress,
                 on_cell=lambda study: _write_tables(folder, study),
-                on_failure=_say_failure,
+                on_not_measured=_say_not_measured,
             )
         except KeyboardInterrupt:
-            print(
-                f"interrupted: nothing that was scored is lost; run the same command again to go "
-                f"on in {plan.folder}",
-                file=sys.stderr,
+            _say(
+                "interrupted: nothing that was scored is lost; run the same command again to go "
+                f"on in {folder.path}"
             )
             return 130
         _write_results(folder, plan, study, started)
-    _say_results(plan.folder, study)
-    return 1 if study.failures else 0
+    _say_results(folder, study)
+    return 1 if study.not_measured else 0
 
 
 def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
@@ -152,8 +152,8 @@ def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
 
     if len(set(options.models)) < len(options.models):
         raise UsageError(f"a model stands twice among {', '.join(options.models)}; name each once")
-    names = (options.conditions or ",".join(CONDITIONS)).split(",")
-    conditions = conditions_named([name.strip() for name in names])
+    wanted = CONDITIONS if options.conditions is None else options.conditions.split(",")
+    conditions = conditions_named([name.strip() for name in wanted])
     environments = options.environment
     if not environments and not options.cases:
         environments = list(DEFAULT_COUNTS)
@@ -162,7 +162,7 @@ def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
         mbpp=options.mbpp,
         kept_in=options.cache_dir or default_cache_dir(),
         progress=progress,
-        on_note=lambda subject, note: print(f"note: {note}", file=sys.stderr),
+        on_note=lambda subject, note: _say(f"note: {note}"),
     )
     case_sets = [cases_of_file(path) for path in options.cases]
     case_sets += [cases_of_environment(request, settings) for request in environments]
@@ -170,7 +170,6 @@ def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
     return StudyPlan(
         models=tuple(options.models),
         case_sets=tuple(case_sets),
-        folder=options.out,
         conditions=conditions,
         settings=ModelSettings(
             dtype=options.dtype,
@@ -200,7 +199,7 @@ def _load(
         prompt_format=settings.prompt_format,
         scores_in=folder.path,
         progress=progress,
-        warn=lambda warning: print(f"warning: {warning}", file=sys.stderr),
+        warn=lambda warning: _say(f"warning: {warning}"),
     )
 
 
@@ -213,35 +212,14 @@ def _write_results(
     folder: StudyFolder, plan: StudyPlan, study: Study, started: datetime.datetime
 ) -> None:
     from pytest_failgain.machine import describe
+    from pytest_failgain.study.record import study_record
     from pytest_failgain.study.summary import study_page
 
     figures, scaling = _drawn(folder, study), _scaling(study)
     folder.write_table("scaling", scaling)
     made_with = f"pytest-failgain {__version__}, {started:%Y-%m-%d}; {describe()}."
-    folder.write_text("summary.md", study_page(study, made_with, scaling, figures))
-    folder.write_json(
-        "study.json",
-        {
-            "failgain_study": 1,
-            "version": __version__,
-            "started": started.isoformat(timespec="seconds"),
-            "finished": _now().isoformat(timespec="seconds"),
-            "machine": describe(),
-            "conditions": [condition.name for condition in plan.conditions],
-            "settings": {
-                name: value
-                for name, value in asdict(plan.settings).items()
-                if name not in ("cache_dir", "offline")
-            },
-            "case_sets": [_described(case_set) for case_set in plan.case_sets],
-            "models": [
-                {"name": model.name, "parameters": model.parameters, **asdict(model.identity)}
-                for model in study.models
-            ],
-            "cells": [asdict(cell) | {"avoided": round(cell.avoided, 4)} for cell in study.cells],
-            "not_measured": [asdict(failure) for failure in study.failures],
-        },
-    )
+    folder.write_page(study_page(study, made_with, scaling, figures))
+    folder.finish(study_record(plan, study, started, _now()), figures)
 
 
 def _now() -> datetime.datetime:
@@ -252,18 +230,8 @@ def _scaling(study: Study) -> list[ScalingRow]:
     try:
         return study.scaling()
     except UsageError as error:
-        print(f"note: no line through the models' sizes: {error}", file=sys.stderr)
+        _say(f"note: no line through the models' sizes: {error}")
         return []
-
-
-def _described(case_set: CaseSet) -> dict[str, Any]:
-    tasks = {case.task_id for case in case_set.cases}
-    return {
-        "name": case_set.name,
-        "cases": len(case_set.cases),
-        "tasks": len(tasks),
-        "sha256": case_set.digest,
-    }
 
 
 def _drawn(folder: StudyFolder, study: Study) -> Sequence[Path]:
@@ -272,28 +240,36 @@ def _drawn(folder: StudyFolder, study: Study) -> Sequence[Path]:
     try:
         return draw_figures(study.estimates, study.groups, folder.figures)
     except UsageError as error:
-        print(f"note: no figures were drawn: {error}", file=sys.stderr)
+        _say(f"note: no figures were drawn: {error}")
         return []
 
 
-def _say_failure(failure: Failure) -> None:
-    place = f" on {failure.environment}" if failure.environment else ""
-    print(f"error: {failure.model}{place} is not measured: {failure.reason}", file=sys.stderr)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
-def _say_results(path: Path, study: Study) -> None:
+def _say_not_measured(problem: NotMeasured) -> None:
+    place = f" on {problem.environment}" if problem.environment else ""
+    _say(f"error: {problem.model}{place} is not measured: {problem.reason}")
+
+
+def _say_results(folder: StudyFolder, study: Study) -> None:
     from pytest_failgain.progress import duration
     from pytest_failgain.report.numbers import signed
+    from pytest_failgain.study.tables import FEWEST_CASES, Estimates
 
+    estimates = Estimates(study.estimates)
     for cell in study.cells:
-        for row in study.estimates:
-            key = (row.model, row.environment, row.measure, row.condition)
-            if key == (cell.model, cell.environment, "gain_per_token", "failed"):
-                print(
-                    f"{cell.model} on {cell.environment}: gain {signed(row)} nats per token, "
-                    f"{cell.n} cases of {cell.n_tasks} tasks; {cell.work.tokens:,} of "
-                    f"{cell.plain_tokens:,} tokens computed ({cell.avoided:.0%} avoided) in "
-                    f"{duration(cell.work.seconds)}"
-                )
-    if study.cells:
-        print(f"all of it: {path / 'summary.md'}")
+        gain = estimates.find(cell.model, cell.environment, "gain_per_token", "failed")
+        outcome = (
+            f"gain {signed(gain)} nats per token"
+            if gain
+            else f"no means of fewer than {FEWEST_CASES} cases"
+        )
+        work = cell.work
+        print(
+            f"{cell.model} on {cell.environment}: {outcome}, {cell.n} cases of {cell.n_tasks} "
+            f"tasks; {work.tokens:,} tokens computed where plain passes take "
+            f"{work.plain_tokens:,}, in {duration(work.seconds)}"
+        )
+    print(f"all of it: {folder.path / 'summary.md'}")

@@ -7,22 +7,25 @@ import io
 import json
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement
+from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.rows import Row
 from pytest_failgain.scoring.work import Work
-from pytest_failgain.study.tables import EstimateRow, GroupRow
 
-_WORK = "work.json"
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_WORK, _RECORD = "work.json", "study.json"
 # Of a nat; single precision gives no more.
 _DECIMALS = 6
 
@@ -33,25 +36,30 @@ class StudyFolder:
     Scores are kept in the folder as they come, so a study that was killed goes on where it was.
 
     Raises:
-        UsageError: when `path` can't be written to.
+        UsageError: when `path` can't be written to, or what it says of earlier work can't be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._written: list[str] = []
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
-                f"the study can't be written to {path} ({error.strerror}); choose another folder "
-                "with --out"
-            ) from error
+            raise self._unwritable(error) from error
+        self._works()
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"the study can't be written to {self.path} ({error.strerror}); choose another folder "
+            "with --out"
+        )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder against a second study.
 
         Raises:
-            UsageError: when another process holds it.
+            UsageError: when another process holds it, or it can't be written to.
         """
         lock = FileLock(self.path / ".lock")
         try:
@@ -61,6 +69,8 @@ class StudyFolder:
                 f"another study is writing to {self.path}; wait for it, or choose another folder "
                 "with --out"
             ) from None
+        except OSError as error:
+            raise self._unwritable(error) from error
         try:
             yield
         finally:
@@ -72,61 +82,89 @@ class StudyFolder:
 
     def work(self, key: str) -> Work:
         """What was computed for `key` so far, in this run and earlier ones."""
-        return Work(**self._works().get(key, {}))
+        return self._works().get(key, Work())
 
     def add_work(self, key: str, work: Work) -> None:
         """Add what was computed just now."""
         works = self._works()
-        works[key] = asdict(Work(**works.get(key, {})) + work)
-        self._write(_WORK, json.dumps(works, indent=1))
+        works[key] = self.work(key) + work
+        self._write(_WORK, json.dumps({name: asdict(work) for name, work in works.items()}))
 
-    def _works(self) -> dict[str, Any]:
+    def _works(self) -> dict[str, Work]:
+        path = self.path / _WORK
         try:
-            works: dict[str, Any] = json.loads((self.path / _WORK).read_text("utf-8"))
-        except (OSError, ValueError):
+            value = json.loads(path.read_text("utf-8"))
+            return {key: Work(**work) for key, work in value.items()}
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        return works
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{path}, which counts what was computed, can't be read ({error}); remove it to "
+                "count from here on, the scores are kept elsewhere"
+            ) from error
 
-    def write_rows(self, model: str, environment: str, measurement: Measurement) -> Path:
+    def write_rows(self, model: str, environment: str, measurement: Measurement) -> None:
         """The scores as JSON Lines, one object a row, in the order in which they were asked for."""
         lines = (json.dumps(_row_fields(model, environment, row)) for row in measurement.rows)
-        name = f"{_file_name(model)}--{_file_name(environment)}.jsonl"
-        return self._write(f"rows/{name}", "".join(f"{line}\n" for line in lines))
+        # Quoted, so that two names never give one file.
+        name = f"{quote(model, safe='')}--{quote(environment, safe='')}.jsonl"
+        self._write(f"rows/{name}", "".join(f"{line}\n" for line in lines))
 
-    def write_table(
-        self, name: str, rows: Sequence[EstimateRow] | Sequence[GroupRow] | Sequence[Any]
-    ) -> None:
-        """The rows, of one dataclass, as `tables/<name>.csv` and, rounded, `tables/<name>.md`."""
+    def write_table(self, name: str, rows: Sequence[DataclassInstance]) -> None:
+        """The rows, of one dataclass, as `tables/<name>.csv` and, rounded, `tables/<name>.md`.
+
+        Without any rows there is no file.
+        """
         if not rows:
             return
         heads = [column.name for column in fields(rows[0])]
+        cells = [[getattr(row, head) for head in heads] for row in rows]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(heads)
-        cells = [[getattr(row, head) for head in heads] for row in rows]
         writer.writerows([_csv_cell(cell) for cell in line] for line in cells)
         self._write(f"tables/{name}.csv", text.getvalue())
-        lines = [heads, ["---"] * len(heads), *([_short(cell) for cell in line] for line in cells)]
-        table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-        self._write(f"tables/{name}.md", table)
+        short = ([_short(cell) for cell in line] for line in cells)
+        self._write(f"tables/{name}.md", markdown_table(heads, short))
 
-    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        self._write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    def write_page(self, text: str) -> None:
+        self._write("summary.md", text)
 
-    def write_text(self, name: str, text: str) -> Path:
-        return self._write(name, text)
+    def finish(self, record: Mapping[str, Any], figures: Sequence[Path]) -> None:
+        """Write the study's record, and remove what an earlier study wrote here and this did not.
 
-    def _write(self, name: str, text: str) -> Path:
+        The record names every file, so that nothing of anybody else is removed.
+        """
+        drawn = [path.relative_to(self.path).as_posix() for path in figures]
+        files = sorted({*self._written, *drawn} - {_WORK})
+        for name in self._earlier_files():
+            if name not in files:
+                (self.path / name).unlink(missing_ok=True)
+        text = json.dumps({**record, "files": files}, indent=1, ensure_ascii=False)
+        self._write(_RECORD, f"{text}\n")
+
+    def _earlier_files(self) -> list[str]:
+        try:
+            files = json.loads((self.path / _RECORD).read_text("utf-8"))["files"]
+            inside = [
+                name
+                for name in files
+                if (self.path / name).resolve().is_relative_to(self.path.resolve())
+            ]
+        except (OSError, ValueError, TypeError, KeyError):
+            return []
+        return inside
+
+    def _write(self, name: str, text: str) -> None:
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-        return path
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.=-]+", "-", name).strip("-.") or "model"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._written.append(name)
 
 
 def _row_fields(model: str, environment: str, row: Row) -> dict[str, Any]:
@@ -150,7 +188,7 @@ def _csv_cell(value: object) -> object:
 
 
 def _short(value: object) -> str:
-    """A table cell for people: four significant digits, and no break of the table's lines."""
+    """A number in four significant digits, for people."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
-    return str(value).replace("|", r"\|")
+    return str(value)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_failgain.case_files import load_cases
+from pytest_failgain.case_files import case_line, load_cases
 from pytest_failgain.conditions import CONDITIONS, Condition, condition_named
 from pytest_failgain.environments import build_environment
 from pytest_failgain.environments.settings import EnvironmentSettings
@@ -21,15 +21,20 @@ DEFAULT_COUNTS = {"tool_calls": 100, "program_repair": 60}
 
 @dataclass(frozen=True, slots=True)
 class CaseSet:
-    """The cases of one environment or one file, under the name that tables give them."""
+    """The cases of one environment or one file, under the name that tables give them.
+
+    `origin` tells how to get them again.
+    """
 
     name: str
     cases: tuple[FailureCase, ...]
+    origin: str = ""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of every text of the cases, to tell whether two studies had the same."""
-        return hashlib.sha256(repr(self.cases).encode()).hexdigest()
+        """SHA-256 of the cases as a file has them, to tell whether two studies had the same."""
+        lines = "".join(map(case_line, self.cases))
+        return hashlib.sha256(lines.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,6 @@ class StudyPlan:
 
     models: tuple[str, ...]
     case_sets: tuple[CaseSet, ...]
-    folder: Path
     conditions: tuple[Condition, ...] = tuple(CONDITIONS.values())
     settings: ModelSettings = field(default_factory=ModelSettings)
 
@@ -63,15 +67,14 @@ def cases_of_environment(request: str, settings: EnvironmentSettings) -> CaseSet
         UsageError: when there is no such environment, or it can't give so many.
         CaseError: when a file of problems is none.
     """
-    name, _, count = request.partition("=")
+    name, given, count = request.partition("=")
     environment = build_environment(name, settings)
-    if not count:
-        return CaseSet(name, tuple(environment.cases(DEFAULT_COUNTS[name])))
-    if not count.isdecimal():
+    if given and not count.isdecimal():
         raise UsageError(
             f"--environment {request}: {count!r} is no number of cases; write {name}=100"
         )
-    return CaseSet(name, tuple(environment.cases(int(count))))
+    wanted = int(count) if given else DEFAULT_COUNTS[name]
+    return CaseSet(name, tuple(environment.cases(wanted)), f"{name}={wanted} seed={settings.seed}")
 
 
 def cases_of_file(path: Path) -> CaseSet:
@@ -80,7 +83,7 @@ def cases_of_file(path: Path) -> CaseSet:
     Raises:
         CaseError: when the file can't be read or holds anything else.
     """
-    return CaseSet(path.stem, tuple(load_cases(path)))
+    return CaseSet(path.stem, tuple(load_cases(path)), path.name)
 
 
 def conditions_named(names: Sequence[str]) -> tuple[Condition, ...]:

@@ -14,20 +14,29 @@ from pytest_failgain.harnesses import VERBATIM
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.progress import NoProgress, Progress
 from pytest_failgain.scaling import ScalingFit, fit_scaling
-from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score, Scorer
+from pytest_failgain.scoring.protocol import (
+    ModelIdentity,
+    Pair,
+    Refusal,
+    Score,
+    Scorer,
+    TokenCounter,
+)
 from pytest_failgain.scoring.work import Work
+from pytest_failgain.statistics import Estimate
 from pytest_failgain.study.folder import StudyFolder
 from pytest_failgain.study.plan import CaseSet, ModelSettings, StudyPlan
 from pytest_failgain.study.tables import (
     EstimateRow,
+    Estimates,
     GroupRow,
-    adjusted,
     estimate_rows,
     group_rows,
+    holm_adjusted,
 )
 
 
-class StudyScorer(Scorer, Protocol):
+class StudyScorer(Scorer, TokenCounter, Protocol):
     """A scorer that also says how large its model is and what it had to compute."""
 
     @property
@@ -36,7 +45,9 @@ class StudyScorer(Scorer, Protocol):
     @property
     def n_parameters(self) -> int: ...
 
-    def count_tokens(self, text: str) -> int: ...
+
+# The last two are what torch raises where memory is short.
+_SURVIVED = (FailgainError, MemoryError, RuntimeError)
 
 
 class Load(Protocol):
@@ -58,10 +69,10 @@ class StudiedModel:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model on one set of cases: what was scored, and at which cost.
+    """One model on one set of cases: what was scored, and what it took.
 
-    `pairs` are all that were asked for, `plain_tokens` those of plain uncached passes over them;
-    `work` is what was computed instead, in this run and in earlier ones of the same folder.
+    `pairs` are all that were asked for. `work` is what was computed under these names, in this run
+    and in earlier ones of the same folder; equal pairs are computed once.
     """
 
     model: str
@@ -69,7 +80,6 @@ class Cell:
     n: int
     n_tasks: int
     pairs: int
-    plain_tokens: int
     work: Work
     skips: tuple[tuple[str, int], ...]
     left_out: tuple[tuple[str, int], ...]
@@ -77,14 +87,9 @@ class Cell:
     warnings: tuple[str, ...]
     by_construction: tuple[str, ...]
 
-    @property
-    def avoided(self) -> float:
-        """The share of a plain uncached run's tokens that was not computed."""
-        return 1 - self.work.tokens / self.plain_tokens if self.plain_tokens else 0.0
-
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class NotMeasured:
     """A model, or one of its sets of cases, that could not be measured, and why."""
 
     model: str
@@ -106,7 +111,21 @@ class ScalingRow:
     zero_crossing_parameters: float
     zero_crossing_low: float
     zero_crossing_high: float
-    note: str
+    by_construction: str
+
+    @property
+    def slope(self) -> Estimate:
+        return Estimate(self.slope_per_decade, self.slope_low, self.slope_high, self.n_models)
+
+    @property
+    def zero_crossing(self) -> Estimate:
+        """A number of parameters."""
+        return Estimate(
+            self.zero_crossing_parameters,
+            self.zero_crossing_low,
+            self.zero_crossing_high,
+            self.n_models,
+        )
 
 
 @dataclass
@@ -115,19 +134,19 @@ class Study:
 
     models: list[StudiedModel] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    not_measured: list[NotMeasured] = field(default_factory=list)
     estimates: list[EstimateRow] = field(default_factory=list)
     groups: list[GroupRow] = field(default_factory=list)
 
     def scaling(self) -> list[ScalingRow]:
         """One line for each set of cases that models of two sizes or more were measured on."""
-        parameters = {model.name: model.parameters for model in self.models}
+        estimates = Estimates(self.estimates)
         rows = []
-        for environment in dict.fromkeys(cell.environment for cell in self.cells):
+        for environment in estimates.environments:
             points = [
-                (parameters[row.model], row.value)
-                for row in self.estimates
-                if (row.environment, row.measure, row.condition) == (environment, "gain", "failed")
+                (model.parameters, row.value)
+                for model in self.models
+                if (row := estimates.find(model.name, environment, "gain", "failed"))
             ]
             if len({count for count, _ in points}) > 1:
                 fit = fit_scaling(*zip(*points, strict=True))
@@ -147,7 +166,7 @@ def _scaling_row(environment: str, fit: ScalingFit) -> ScalingRow:
         zero_crossing_parameters=fit.zero_crossing.value,
         zero_crossing_low=fit.zero_crossing.low,
         zero_crossing_high=fit.zero_crossing.high,
-        note=fit.by_construction or "",
+        by_construction=fit.by_construction or "",
     )
 
 
@@ -158,27 +177,28 @@ def run_study(
     *,
     progress: Progress | None = None,
     on_cell: Callable[[Study], None] = lambda study: None,
-    on_failure: Callable[[Failure], None] = lambda failure: None,
+    on_not_measured: Callable[[NotMeasured], None] = lambda problem: None,
 ) -> Study:
     """Measure every set of cases of `plan` with every model, one model in memory at a time.
 
-    A model that can't be loaded, or a set of cases that it can't score, is told to `on_failure`,
-    and the others go on. `on_cell` is called whenever one more cell is measured.
+    A model that can't be loaded, or a set of cases that it can't score, is told to
+    `on_not_measured`, and the others go on. `on_cell` is called whenever one more cell is measured.
     """
     shown = progress or NoProgress()
     study = Study()
     total = len(plan.models) * len(plan.case_sets)
 
-    def fail(model: str, environment: str | None, error: FailgainError) -> None:
-        failure = Failure(model, environment, str(error))
-        study.failures.append(failure)
-        on_failure(failure)
+    def fail(model: str, environment: str | None, error: Exception) -> None:
+        kind = "" if isinstance(error, FailgainError) else f"{type(error).__name__}: "
+        problem = NotMeasured(model, environment, f"{kind}{error}")
+        study.not_measured.append(problem)
+        on_not_measured(problem)
 
     for number, spec in enumerate(plan.models):
         try:
             scorer = load(spec, plan.settings, folder, shown)
             model = _studied(spec, scorer, study.models)
-        except FailgainError as error:
+        except _SURVIVED as error:
             fail(spec, None, error)
             continue
         study.models.append(model)
@@ -186,7 +206,7 @@ def run_study(
             label = f"{model.name} on {case_set.name} ({place} of {total})"
             try:
                 _measure_cell(plan, folder, study, model, case_set, scorer, shown, label)
-            except FailgainError as error:
+            except _SURVIVED as error:
                 fail(model.name, case_set.name, error)
             else:
                 on_cell(study)
@@ -228,7 +248,7 @@ def _measure_cell(
     study.cells.append(_cell(model, case_set, measurement, folder.work(key)))
     study.groups.extend(group_rows(model.name, measurement, case_set.name))
     estimates = estimate_rows(model.name, measurement, case_set.name)
-    study.estimates = adjusted([*study.estimates, *estimates])
+    study.estimates = holm_adjusted([*study.estimates, *estimates])
 
 
 def _cell(model: StudiedModel, case_set: CaseSet, measurement: Measurement, work: Work) -> Cell:
@@ -238,7 +258,6 @@ def _cell(model: StudiedModel, case_set: CaseSet, measurement: Measurement, work
         n=len(measurement.case_rows),
         n_tasks=len(set(measurement.task_ids)),
         pairs=len(measurement.rows),
-        plain_tokens=sum(row.context_tokens + row.n_tokens for row in measurement.rows),
         work=work,
         skips=tuple(Counter(skip.reason for skip in measurement.skips).most_common()),
         left_out=measurement.left_out,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.measures import CONTROLS, VARIANTS
 from pytest_failgain.progress import duration
+from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.numbers import change, percent, signed
+from pytest_failgain.statistics import Estimate
 from pytest_failgain.study.run import Cell, ScalingRow, Study
-from pytest_failgain.study.tables import BREAKDOWNS, FEWEST_CASES, EstimateRow, GroupRow
+from pytest_failgain.study.tables import (
+    BREAKDOWNS,
+    FEWEST_CASES,
+    EstimateRow,
+    Estimates,
+    GroupRow,
+)
 
 _HEAD = """\
 # How a failed call's record changes what comes next
@@ -35,53 +46,51 @@ def study_page(
     study: Study,
     made_with: str,
     scaling: Sequence[ScalingRow] = (),
-    figures: Sequence[Path] = (),
+    pictures: Sequence[Path] = (),
 ) -> str:
     """The page: every model and set of cases, then each by itself, then what is to be known."""
-    estimates = _Estimates(study.estimates)
-    parts = [_HEAD, f"{made_with}\n", *_models(study), *_overview(study, estimates)]
-    parts += [f"![{_title(path)}](figures/{path.name})\n" for path in figures]
-    for cell in study.cells:
+    estimates = Estimates(study.estimates)
+    cells = [_Figures(cell, estimates) for cell in study.cells]
+    parts = [_HEAD, f"{made_with}\n", *_models(study), *_overview(cells)]
+    parts += [f"![{_title(path)}](figures/{quote(path.name)})\n" for path in pictures]
+    for figures in cells:
+        cell = figures.cell
         parts.append(f"## {cell.model} on {cell.environment}\n")
-        parts += _variants(cell, estimates)
-        parts += _controls(cell, estimates)
+        parts += _variants(figures)
+        parts += _controls(figures)
         parts += _groups(cell, study.groups)
         parts += _notes(cell)
     parts += _scaling(scaling)
     parts += _work(study)
-    parts += _failures(study)
+    parts += _not_measured(study)
     return "\n".join(parts)
 
 
-class _Estimates:
-    """The estimates of a study, by what they are of."""
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """The estimates of one cell, as the cells of tables."""
 
-    def __init__(self, rows: Sequence[EstimateRow]) -> None:
-        self._rows = {(row.model, row.environment, row.measure, row.condition): row for row in rows}
+    cell: Cell
+    estimates: Estimates
 
-    def get(self, cell: Cell, measure: str, condition: str) -> EstimateRow | None:
-        return self._rows.get((cell.model, cell.environment, measure, condition))
+    def find(self, measure: str, condition: str) -> EstimateRow | None:
+        return self.estimates.find(self.cell.model, self.cell.environment, measure, condition)
 
-    def signed(self, cell: Cell, measure: str, condition: str, decimals: int = 2) -> str:
-        row = self.get(cell, measure, condition)
+    def signed(self, measure: str, condition: str, decimals: int = 2) -> str:
+        row = self.find(measure, condition)
         return "-" if row is None else signed(row, decimals)
 
-    def change(self, cell: Cell, measure: str, condition: str) -> str:
-        before, after = (self.get(cell, measure, name) for name in ("before", condition))
+    def change(self, measure: str, condition: str) -> str:
+        before, after = (self.find(measure, name) for name in ("before", condition))
         return "-" if before is None or after is None else change(before, after)
 
-    def percent(self, cell: Cell, measure: str, condition: str) -> str:
-        row = self.get(cell, measure, condition)
+    def percent(self, measure: str, condition: str) -> str:
+        row = self.find(measure, condition)
         return "-" if row is None else percent(row.value)
 
-    def plain(self, cell: Cell, measure: str, condition: str) -> str:
-        row = self.get(cell, measure, condition)
+    def plain(self, measure: str, condition: str) -> str:
+        row = self.find(measure, condition)
         return "-" if row is None else f"{row.value:.0f}"
-
-
-def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    numbers = ["---:" if place else "---" for place, _ in enumerate(heads)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (heads, numbers, *lines))
 
 
 def _models(study: Study) -> list[str]:
@@ -95,10 +104,10 @@ def _models(study: Study) -> list[str]:
         )
         for model in study.models
     ]
-    return [_table(("model", "source", "parameters", "numbers", "fingerprint"), lines)]
+    return [markdown_table(("model", "source", "parameters", "numbers", "fingerprint"), lines)]
 
 
-def _overview(study: Study, estimates: _Estimates) -> list[str]:
+def _overview(cells: Sequence[_Figures]) -> list[str]:
     heads = (
         "model, cases",
         "n (tasks)",
@@ -111,25 +120,25 @@ def _overview(study: Study, estimates: _Estimates) -> list[str]:
         "d_z",
     )
     lines = []
-    for cell in study.cells:
-        gain = estimates.get(cell, "gain", "failed")
+    for figures in cells:
+        cell, gain = figures.cell, figures.find("gain", "failed")
         lines.append(
             (
                 f"{cell.model}, {cell.environment}",
                 f"{cell.n} ({cell.n_tasks})",
-                estimates.signed(cell, "gain_per_token", "failed", 3),
-                estimates.signed(cell, "gain", "failed"),
-                estimates.percent(cell, "negative", "failed"),
-                estimates.change(cell, "repeat_probability", "failed"),
-                estimates.change(cell, "greedy_repeat", "failed"),
+                figures.signed("gain_per_token", "failed", 3),
+                figures.signed("gain", "failed"),
+                figures.percent("negative", "failed"),
+                figures.change("repeat_probability", "failed"),
+                figures.change("greedy_repeat", "failed"),
                 "-" if gain is None else f"{gain.p_holm:.4f}",
-                "-" if gain is None else f"{gain.d_z:+.2f}",
+                "-" if gain is None or math.isnan(gain.d_z) else f"{gain.d_z:+.2f}",
             )
         )
-    return ["## All models\n", _table(heads, lines)]
+    return ["## All models\n", markdown_table(heads, lines)]
 
 
-def _variants(cell: Cell, estimates: _Estimates) -> list[str]:
+def _variants(figures: _Figures) -> list[str]:
     heads = (
         "condition",
         "gain/token [95%]",
@@ -142,39 +151,41 @@ def _variants(cell: Cell, estimates: _Estimates) -> list[str]:
     lines = [
         (
             name,
-            estimates.signed(cell, "gain_per_token", name, 3),
-            estimates.signed(cell, "change_from_failed", name),
-            estimates.change(cell, "repeat_probability", name),
-            estimates.change(cell, "greedy_repeat", name),
-            estimates.signed(cell, "repair", name),
-            estimates.plain(cell, "record_tokens", name),
+            figures.signed("gain_per_token", name, 3),
+            figures.signed("change_from_failed", name),
+            figures.change("repeat_probability", name),
+            figures.change("greedy_repeat", name),
+            figures.signed("repair", name),
+            figures.plain("record_tokens", name),
         )
         for name in CONDITIONS
-        if (name == "failed" or name in VARIANTS) and estimates.get(cell, "gain", name)
+        if (name == "failed" or name in VARIANTS) and figures.find("gain", name)
     ]
+    if not lines:
+        return []
     return [
         "The failure as it is usually recorded, and written in other ways:\n",
-        _table(heads, lines),
+        markdown_table(heads, lines),
     ]
 
 
-def _controls(cell: Cell, estimates: _Estimates) -> list[str]:
+def _controls(figures: _Figures) -> list[str]:
     heads = ("control", "surface, nats [95%]", "semantic, nats [95%]", "tokens off the error's")
     lines = [
         (
             name,
-            estimates.signed(cell, "surface", name),
-            estimates.signed(cell, "semantic", name),
-            estimates.plain(cell, "padding_gap", name),
+            figures.signed("surface", name),
+            figures.signed("semantic", name),
+            figures.plain("padding_gap", name),
         )
         for name in CONTROLS
-        if estimates.get(cell, "surface", name)
+        if figures.find("surface", name)
     ]
     if not lines:
         return []
     return [
         "What the action's text does by itself, and what being marked as failed adds:\n",
-        _table(heads, lines),
+        markdown_table(heads, lines),
     ]
 
 
@@ -190,7 +201,9 @@ def _groups(cell: Cell, groups: Sequence[GroupRow]) -> list[str]:
         # One group is the whole.
         if len(rows) > 1:
             lines = [(row.group, f"{row.n} ({row.n_tasks})", signed(row)) for row in rows]
-            found.append(_table((by.replace("_", " "), "n (tasks)", "gain/token [95%]"), lines))
+            found.append(
+                markdown_table((by.replace("_", " "), "n (tasks)", "gain/token [95%]"), lines)
+            )
     if found:
         found.append(f"Groups of fewer than {FEWEST_CASES} cases are left out.\n")
     return found
@@ -198,6 +211,8 @@ def _groups(cell: Cell, groups: Sequence[GroupRow]) -> list[str]:
 
 def _notes(cell: Cell) -> list[str]:
     notes = [f"by construction: {note}" for note in cell.by_construction]
+    if cell.n < FEWEST_CASES:
+        notes.append(f"no means, since {cell.n} cases were measured and {FEWEST_CASES} are needed")
     notes += [f"warning: {warning}" for warning in cell.warnings]
     notes += [f"skipped {count} cases: {reason}" for reason, count in cell.skips]
     notes += [
@@ -222,50 +237,63 @@ def _scaling(rows: Sequence[ScalingRow]) -> list[str]:
         (
             row.environment,
             str(row.n_models),
-            f"{row.slope_per_decade:+.2f} [{row.slope_low:+.2f}, {row.slope_high:+.2f}]",
-            f"{row.r_squared:.2f}",
-            _billions(row),
+            signed(row.slope, 2),
+            "-" if row.by_construction else f"{row.r_squared:.2f}",
+            _billions(row.zero_crossing),
         )
         for row in rows
     ]
-    notes = [f"- {row.environment}: {row.note}\n" for row in rows if row.note]
-    return ["## Gain and size\n", _table(heads, lines), *notes]
+    notes = [f"- {row.environment}: {row.by_construction}\n" for row in rows if row.by_construction]
+    return ["## Gain and size\n", markdown_table(heads, lines), *notes]
 
 
-def _billions(row: ScalingRow) -> str:
-    counts = (row.zero_crossing_parameters, row.zero_crossing_low, row.zero_crossing_high)
-    value, low, high = (f"{count / 1e9:.3g}" for count in counts)
-    return f"{value} [{low}, {high}]"
+def _billions(parameters: Estimate) -> str:
+    value, low, high = (
+        f"{count / 1e9:.3g}" for count in (parameters.value, parameters.low, parameters.high)
+    )
+    if math.isnan(parameters.value):
+        return "-"
+    return f"{value} [unknown]" if math.isnan(parameters.low) else f"{value} [{low}, {high}]"
 
 
 def _work(study: Study) -> list[str]:
-    heads = ("model, cases", "pairs", "plain tokens", "computed", "avoided", "tokens/s", "time")
+    heads = (
+        "model, cases",
+        "pairs scored",
+        "pairs computed",
+        "plain tokens",
+        "computed",
+        "avoided",
+        "tokens/s",
+        "time",
+    )
     lines = [
         (
             f"{cell.model}, {cell.environment}",
             f"{cell.pairs:,}",
-            f"{cell.plain_tokens:,}",
+            f"{cell.work.pairs:,}",
+            f"{cell.work.plain_tokens:,}",
             f"{cell.work.tokens:,}",
-            f"{cell.avoided:.1%}",
+            "-" if math.isnan(cell.work.avoided) else f"{cell.work.avoided:.1%}",
             f"{cell.work.tokens / cell.work.seconds:.0f}" if cell.work.seconds else "-",
             duration(cell.work.seconds),
         )
         for cell in study.cells
     ]
     text = (
-        "Plain tokens are those of one uncached pass for each pair of prompt and action; computed "
-        "are those that went through the model, in all runs of this folder.\n"
+        "Computed is what went through the model, in all runs of this folder; equal pairs are "
+        "computed once. Plain tokens are those of one uncached pass for each pair computed.\n"
     )
-    return ["## Work\n", _table(heads, lines), text] if study.cells else []
+    return ["## Work\n", markdown_table(heads, lines), text] if study.cells else []
 
 
-def _failures(study: Study) -> list[str]:
-    if not study.failures:
+def _not_measured(study: Study) -> list[str]:
+    if not study.not_measured:
         return []
     lines = [
-        f"- {failure.model}{f' on {failure.environment}' if failure.environment else ''}: "
-        f"{failure.reason}\n"
-        for failure in study.failures
+        f"- {problem.model}{f' on {problem.environment}' if problem.environment else ''}: "
+        f"{problem.reason}\n"
+        for problem in study.not_measured
     ]
     return ["## Not measured\n", "".join(lines)]
 

@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.measures import MEASURES, Measure
 from pytest_failgain.rows import CaseRows
@@ -59,17 +62,38 @@ class GroupRow:
     n_tasks: int
 
 
+class Estimates:
+    """The estimates of a study, by what they are of."""
+
+    def __init__(self, rows: Iterable[EstimateRow]) -> None:
+        self._rows = {(row.model, row.environment, row.measure, row.condition): row for row in rows}
+        self.models = list(dict.fromkeys(row.model for row in self.rows))
+        self.environments = list(dict.fromkeys(row.environment for row in self.rows))
+
+    @property
+    def rows(self) -> Iterable[EstimateRow]:
+        return self._rows.values()
+
+    def find(
+        self, model: str, environment: str, measure: str, condition: str
+    ) -> EstimateRow | None:
+        """The estimate, or None where there is none."""
+        return self._rows.get((model, environment, measure, condition))
+
+
 def estimate_rows(model: str, measurement: Measurement, environment: str) -> list[EstimateRow]:
-    """Every measure under every condition that was scored, for one model and environment."""
+    """Every measure under every condition that was scored, for one model and environment.
+
+    Means of fewer than three cases are left out.
+    """
     tasks = measurement.task_ids
     bootstrap = ClusterBootstrap.over(tasks)
     rows = []
     for measure, condition in _scored(measurement, MEASURES.values()):
-        values = measurement.values_of(measure.value, condition)
+        values = measurement.values_of(measure.name, condition)
         effect = bootstrap.effect(values)
         if effect.n < FEWEST_CASES:
             continue
-        known = {task for task, value in zip(tasks, values, strict=True) if math.isfinite(value)}
         rows.append(
             EstimateRow(
                 model=model,
@@ -82,13 +106,18 @@ def estimate_rows(model: str, measurement: Measurement, environment: str) -> lis
                 low=effect.low,
                 high=effect.high,
                 n=effect.n,
-                n_tasks=len(known),
+                n_tasks=_known_tasks(tasks, values),
                 p=effect.p if measure.signed else math.nan,
                 p_holm=math.nan,
                 d_z=effect.d_z if measure.signed else math.nan,
             )
         )
     return rows
+
+
+def _known_tasks(tasks: Sequence[str], values: NDArray[np.float64]) -> int:
+    """How many tasks have a case with a value."""
+    return len({task for task, value in zip(tasks, values, strict=True) if math.isfinite(value)})
 
 
 def _scored(measurement: Measurement, measures: Iterable[Measure]) -> Iterable[tuple[Measure, str]]:
@@ -99,17 +128,17 @@ def _scored(measurement: Measurement, measures: Iterable[Measure]) -> Iterable[t
                 yield measure, condition
 
 
-def adjusted(rows: Sequence[EstimateRow]) -> list[EstimateRow]:
+def holm_adjusted(rows: Sequence[EstimateRow]) -> list[EstimateRow]:
     """`rows` with p adjusted after Holm: one family of the gains under `failed`, as published."""
     family = [
         index
         for index, row in enumerate(rows)
         if (row.measure, row.condition) == ("gain", "failed")
     ]
-    adjusted_rows = list(rows)
+    corrected = list(rows)
     for index, p in zip(family, holm([rows[index].p for index in family]), strict=True):
-        adjusted_rows[index] = replace(rows[index], p_holm=p)
-    return adjusted_rows
+        corrected[index] = replace(rows[index], p_holm=p)
+    return corrected
 
 
 def _error_family(measured: CaseRows) -> str:
@@ -148,20 +177,21 @@ _BROKEN_DOWN = (
 def group_rows(model: str, measurement: Measurement, environment: str) -> list[GroupRow]:
     """The main measures over groups of cases; groups of fewer than three cases are left out."""
     scored = {
-        (measure.name, condition): measurement.values_of(measure.value, condition)
+        (measure.name, condition): measurement.values_of(measure.name, condition)
         for measure, condition in _scored(measurement, MEASURES.values())
         if (measure.name, condition) in _BROKEN_DOWN
     }
     rows = []
+    tasks = np.array(measurement.task_ids, dtype=object)
     for by, group_of in BREAKDOWNS.items():
         members: dict[str, list[int]] = {}
         for index, measured in enumerate(measurement.case_rows):
             members.setdefault(group_of(measured), []).append(index)
         for group in sorted(members, key=natural_order):
-            tasks = [measurement.task_ids[index] for index in members[group]]
-            bootstrap = ClusterBootstrap.over(tasks)
+            here = members[group]
+            bootstrap = ClusterBootstrap.over(tasks[here].tolist())
             for (name, condition), values in scored.items():
-                estimate = bootstrap.mean(values[members[group]])
+                estimate = bootstrap.mean(values[here])
                 if estimate.n < FEWEST_CASES:
                     continue
                 rows.append(
@@ -177,7 +207,7 @@ def group_rows(model: str, measurement: Measurement, environment: str) -> list[G
                         low=estimate.low,
                         high=estimate.high,
                         n=estimate.n,
-                        n_tasks=len(set(tasks)),
+                        n_tasks=_known_tasks(tasks[here].tolist(), values[here]),
                     )
                 )
     return rows
