@@ -298,6 +298,7 @@ NEEDED = {
         "c distractor0",
     ],
     "greedy_repeat": ["c failed"],
+    "greedy_repeat_shift": FAILED_ROWS,
     "record_tokens": FAILED_ROWS,
     "padding_gap": ["failed failed", "c failed"],
 }
@@ -333,11 +334,13 @@ UNMOVED_BY_A_LIKELIER_CANDIDATE = (
     *("gain", "gain_per_token", "argument_gain_per_token", "negative"),
     *("change_from_failed", "change_from_failed_per_token"),
     *("surface", "surface_per_token", "semantic", "semantic_per_token"),
-    *("repair", "margin_shift", "greedy_repeat", "record_tokens", "padding_gap"),
+    *("repair", "margin_shift", "greedy_repeat", "greedy_repeat_shift"),
+    *("record_tokens", "padding_gap"),
 )
 UNMOVED_BY_A_LIKELIER_CONDITION = (
     *("margin", "margin_shift", "repeat_probability", "published_repeat_probability"),
-    *("repeat_probability_shift", "greedy_repeat", "record_tokens", "padding_gap"),
+    *("repeat_probability_shift", "greedy_repeat", "greedy_repeat_shift"),
+    *("record_tokens", "padding_gap"),
 )
 
 

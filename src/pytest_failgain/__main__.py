@@ -11,7 +11,7 @@ from pytest_failgain import __version__
 from pytest_failgain.errors import FailgainError
 from pytest_failgain.models import KNOWN, resolve
 from pytest_failgain.progress import StderrProgress
-from pytest_failgain.study.command import add_parser
+from pytest_failgain.study.command import add_parser, own_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except FailgainError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {own_options(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -136,6 +136,10 @@ def greedy_repeat(measured: CaseRows, condition: str) -> float:
     return measured.greedy(condition)
 
 
+def greedy_repeat_shift(measured: CaseRows, condition: str) -> float:
+    return greedy_repeat(measured, condition) - greedy_repeat(measured, "before")
+
+
 def record_tokens(measured: CaseRows, condition: str) -> float:
     """By how many tokens the condition lengthens the prompt."""
     return measured.context_tokens(condition) - measured.context_tokens("before")
@@ -263,6 +267,7 @@ _ALL_MEASURES = (
         greedy_repeat,
         paper=_paper("greedy_repeat_{}", "before", "failed", "described"),
     ),
+    Measure("greedy_repeat_shift", _SHARE, greedy_repeat_shift, AFTER, signed=True),
     Measure("record_tokens", _TOKENS, record_tokens, AFTER),
     Measure("padding_gap", _TOKENS, padding_gap, ("neutral-padded",)),
 )

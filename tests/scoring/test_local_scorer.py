@@ -154,11 +154,13 @@ def test_impossible_numbers_are_refused(value: float) -> None:
         scorer.score([Pair(prompt("Hi."), Action("go()"))])
 
 
-def test_interrupted_pass_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_fails_is_told_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scorer = tiny.tiny_scorer()
     before = scored(tiny.tiny_scorer(), Pair(prompt("Hello there."), Action("go()")))
     monkeypatch.setattr(scorer.model.lm_head, "forward", lambda hidden: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ScoringError, match=r"can't score: ZeroDivisionError: .* memory enough"):
         scorer.score([Pair(prompt("Hello."), Action("go()"))])
     monkeypatch.undo()
     assert scored(scorer, Pair(prompt("Hello there."), Action("go()"))) == [

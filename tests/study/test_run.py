@@ -14,7 +14,7 @@ from progress_recorder import Recorder
 from pytest_failgain.conditions import CONDITIONS, DEFAULT_CONDITIONS
 from pytest_failgain.scoring.protocol import Pair, Refusal, Score
 from pytest_failgain.scoring.work import Work
-from pytest_failgain.study.folder import StudyFolder
+from pytest_failgain.study.folder import FolderError, StudyFolder
 from pytest_failgain.study.plan import CaseSet, StudyPlan
 from pytest_failgain.study.run import NotMeasured, Study, run_study
 
@@ -132,12 +132,12 @@ def test_memory_that_runs_short_is_told_and_the_others_go_on(tmp_path: Path) -> 
     class Greedy(SizedScorer):
         def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
             if self.name == "large":
-                raise RuntimeError("out of memory")
+                raise MemoryError("out of memory")
             return super().score(pairs)
 
     plan = StudyPlan(("large", "small"), (case_set(),))
     study = run_study(plan, StudyFolder(tmp_path), lambda spec, *_: Greedy(spec))
-    assert study.not_measured == [NotMeasured("large", "mails", "RuntimeError: out of memory")]
+    assert study.not_measured == [NotMeasured("large", "mails", "MemoryError: out of memory")]
     assert [cell.model for cell in study.cells] == ["small"]
 
 
@@ -186,3 +186,24 @@ def test_cases_and_conditions_that_lack_something_are_counted(tmp_path: Path) ->
     cases = CaseSet("mails", (*case_set().cases, *bare))
     (cell,) = studied(tmp_path, "small", case_sets=(cases,)).cells
     assert cell.left_out == (("other-failed", 2),)
+
+
+def test_a_folder_that_can_not_be_written_to_ends_the_study(tmp_path: Path) -> None:
+    (tmp_path / "rows").touch()
+    (tmp_path / "work.json").write_text("{}")
+    plan = StudyPlan(("small", "large"), (case_set(),))
+    with pytest.raises(FolderError, match="can't be written to"):
+        run_study(plan, StudyFolder(tmp_path), load)
+
+
+def test_skips_that_differ_in_numbers_alone_are_one(tmp_path: Path) -> None:
+    scorer = SizedScorer("small")
+    lengths = iter(range(10_000))
+    scorer.inner.refusal = lambda prompt, action: (
+        f"{next(lengths)} tokens" if "Do c1." in str(prompt) or "Do c2." in str(prompt) else None
+    )
+    plan = StudyPlan(("small",), (case_set(),))
+    (cell,) = run_study(plan, StudyFolder(tmp_path), lambda *_: scorer).cells
+    ((reason, count),) = cell.skips
+    assert count == 2
+    assert reason.endswith(" tokens, and the like")

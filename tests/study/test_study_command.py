@@ -329,3 +329,87 @@ def test_without_matplotlib_all_but_the_figures_is_there(
     assert "pip install 'pytest-failgain[study]'" in capsys.readouterr().err
     assert (out / "tables" / "estimates.csv").exists()
     assert "figures/" not in (out / "summary.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--mbpp", "mbpp.json", "--environment", "tool_calls=3"], "--mbpp mbpp.json is of use"),
+        (["--seed", "1", "--cases", "mails.jsonl"], "--seed changes the cases of environments"),
+        (["--conditions", ""], "there is no condition ''"),
+        (["--environment", "tool_calls="], "'' is no number of cases"),
+    ],
+)
+def test_an_option_without_any_effect_is_refused(
+    arguments: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study("smollm2-135m", *arguments, "--offline", out=tmp_path / "out") == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_messages_name_the_options_of_this_command(
+    model: Path, cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny.byte_tokenizer(tiny.NO_SYSTEM).save_pretrained(model)
+    arguments = ("--cases", cases, "--prompt-format", "template")
+    assert study(model, *arguments, out=tmp_path / "out") == 1
+    said = capsys.readouterr()
+    assert "--fold-system" in said.err
+    assert "--failgain" not in said.err
+    assert "not measured: " in said.out
+
+
+def test_a_broken_template_is_not_taken_for_one_without_a_system_role(
+    model: Path, cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny.byte_tokenizer("{{ nope.foo.bar }}{% for").save_pretrained(model)
+    assert study(model, "--cases", cases, out=tmp_path / "out") == 1
+    assert "TemplateSyntaxError" in capsys.readouterr().err
+
+
+def test_a_tokenizer_of_another_model_is_told_and_the_others_go_on(
+    model: Path,
+    tiny_model_folder: Path,
+    cases: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = tiny.llama()
+    small.resize_token_embeddings(40)
+    small.config.max_position_embeddings = 4096
+    small.save_pretrained(model)
+    out = tmp_path / "out"
+    assert study(model, tiny_model_folder, "--cases", cases, out=out) == 1
+    said = capsys.readouterr()
+    assert "can't score: IndexError" in said.err
+    assert "tiny on mails: gain" in said.out
+
+
+def test_a_reader_that_goes_away_changes_nothing(model: Path, cases: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = f"{sys.executable} -m pytest_failgain study {model} --cases {cases} --out {out}"
+    status = subprocess.run(
+        ["bash", "-c", f"{command} --threads 1 2>{tmp_path}/err | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert status == "0"
+    assert "Traceback" not in (tmp_path / "err").read_text()
+    assert (out / "summary.md").exists()
+
+
+def test_a_killed_study_leaves_no_page_of_an_earlier_one(
+    model: Path, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    study(model, "--cases", cases, "--conditions", "neutral", out=out)
+
+    def interrupted(store: ScoreStore, scored: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ScoreStore, "put_all", interrupted)
+        assert study(model, "--cases", cases, out=out) == 130
+    assert not (out / "summary.md").exists()
+    assert read_json(out / "study.json")["finished"] is None

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_failgain.errors import UsageError
 from pytest_failgain.scoring.work import Work
-from pytest_failgain.study.folder import StudyFolder
+from pytest_failgain.study.file_names import file_name
+from pytest_failgain.study.folder import FolderError, StudyFolder
 from pytest_failgain.study.tables import GroupRow
+
+RECORD = {"failgain_study": 1}
 
 
 def group(name: str, value: float) -> GroupRow:
@@ -54,7 +56,7 @@ def test_work_adds_up_by_what_it_was_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"one": {"seconds": 1, "hours": 1}}', '"work"'])
 def test_a_damaged_record_of_work_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / "work.json").write_text(text)
-    with pytest.raises(UsageError, match=r"work\.json, which counts .* remove it"):
+    with pytest.raises(FolderError, match=r"work\.json, which counts .* remove it"):
         StudyFolder(tmp_path)
 
 
@@ -67,15 +69,14 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_study_wrote_and_this_did_not_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "mine.csv").write_text("not of the study")
     first = StudyFolder(tmp_path)
     first.write_table("groups", [group("a", 1.0)])
     first.write_table("scaling", [group("a", 1.0)])
-    first.finish({}, [])
+    first.finish(RECORD, [])
+    (tmp_path / "tables" / "mine.csv").write_text("not of the study")
     second = StudyFolder(tmp_path)
     second.write_table("groups", [group("b", 1.0)])
-    second.finish({}, [])
+    second.finish(RECORD, [])
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == [
         "groups.csv",
         "groups.md",
@@ -88,6 +89,38 @@ def test_a_record_can_not_have_files_elsewhere_removed(tmp_path: Path) -> None:
     precious.write_text("keep me")
     out = tmp_path / "out"
     out.mkdir()
-    (out / "study.json").write_text(json.dumps({"files": ["../precious", str(precious)]}))
-    StudyFolder(out).finish({}, [])
+    (out / "study.json").write_text(json.dumps({**RECORD, "files": ["../precious", str(precious)]}))
+    StudyFolder(out).finish(RECORD, [])
     assert precious.exists()
+
+
+def test_a_study_under_way_takes_the_page_of_the_one_before(tmp_path: Path) -> None:
+    first = StudyFolder(tmp_path)
+    first.write_page("what came out")
+    first.write_table("scaling", [group("a", 1.0)])
+    first.finish(RECORD, [])
+    killed = StudyFolder(tmp_path)
+    killed.begin(RECORD)
+    assert not (tmp_path / "summary.md").exists()
+    # What the killed one leaves is known to the next, with what it found.
+    killed.write_table("groups", [group("b", 1.0)])
+    killed.begin(RECORD)
+    third = StudyFolder(tmp_path)
+    third.finish(RECORD, [])
+    assert list((tmp_path / "tables").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "summary.md", "study.json"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(FolderError, match=rf"holds other files \({name}\); choose an empty"):
+        StudyFolder(tmp_path)
+    assert (tmp_path / name).read_text() == "{}"
+
+
+def test_names_that_differ_give_files_that_differ(tmp_path: Path) -> None:
+    names = ["a/b", "a-b", "a b", "a%2Fb", "\u6a21" * 60, "\u6a21" * 61, "x" * 300, "x" * 301]
+    files = {file_name(name) for name in names}
+    assert len(files) == len(names)
+    for file in files:
+        (tmp_path / f"{file}--{file}.jsonl").touch()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from study_models import case_set, load, study_case
 
+from fake_scorer import failure_case
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.measures import CONTROLS, VARIANTS
 from pytest_failgain.report.numbers import signed
@@ -80,7 +81,8 @@ def test_each_model_has_its_variants_and_controls(page: str, study: Study) -> No
         if (row.model, row.environment) == ("small", "mails")
         and (row.measure, row.condition) == ("change_from_failed", "twice")
     )
-    assert table(page, "condition")["twice"][1] == signed(twice, 2)
+    assert table(page, "condition")["twice"][:1] == ["6"]
+    assert table(page, "condition")["twice"][2] == signed(twice, 2)
 
 
 def test_groups_are_shown_where_there_are_several(page: str) -> None:
@@ -131,3 +133,23 @@ def test_fewer_than_three_cases_are_said_to_have_no_means(tmp_path: Path) -> Non
 def test_two_models_have_no_interval_and_no_nan_in_the_page(page: str) -> None:
     assert table(page, "cases")["mails"][1].endswith("[unknown]")
     assert "nan" not in page
+
+
+def test_before_and_after_are_of_the_same_cases(tmp_path: Path) -> None:
+    whole = [study_case(f"w{number}") for number in range(3)]
+    bare = [failure_case(f"b{number}", distractors=("post()", "x()")) for number in range(4)]
+    plan = StudyPlan(("small",), (CaseSet("mixed", (*whole, *bare)),))
+    study = run_study(plan, StudyFolder(tmp_path / "mixed"), load)
+    alone = StudyPlan(("small",), (CaseSet("whole", tuple(whole)),))
+    apart = run_study(alone, StudyFolder(tmp_path / "whole"), load)
+    rows = [table(study_page(one, "made here"), "condition")["terse"] for one in (study, apart)]
+    assert rows[0] == rows[1]
+    assert rows[0][0] == "3"
+
+
+def test_one_task_has_means_and_no_intervals(tmp_path: Path) -> None:
+    cases = tuple(study_case(f"c{number}", task_id="one") for number in range(4))
+    study = run_study(StudyPlan(("small",), (CaseSet("one", cases),)), StudyFolder(tmp_path), load)
+    overview = table(study_page(study, "made here"), "model, cases")["small, one"]
+    assert overview[1].endswith("[unknown]")
+    assert overview[6] == "-"

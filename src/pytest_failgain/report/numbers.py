@@ -51,6 +51,7 @@ def percents(estimate: Interval) -> str:
     return f"{value} [{percent(estimate.low)}, {percent(estimate.high)}]"
 
 
-def change(before: Interval, after: Interval) -> str:
+def change(before: float, after: Interval) -> str:
     """`0.14 -> 0.94`, or `-` where nothing is known."""
-    return f"{before.value:.2f} -> {after.value:.2f}" if after.n else "-"
+    # A rounded zero has no sign.
+    return f"{round(before, 2) + 0.0:.2f} -> {after.value:.2f}" if after.n else "-"

@@ -134,8 +134,8 @@ def _row(measurement: Measurement) -> SummaryRow:
         signed(gain),
         signed_value(estimates["argument_gain_per_token"]),
         percent(estimates["negative_share"].value),
-        change(estimates["repeat_probability_before"], estimates["repeat_probability_after"]),
-        change(estimates["greedy_repeat_before"], estimates["greedy_repeat_after"]),
+        change(estimates["repeat_probability_before"].value, estimates["repeat_probability_after"]),
+        change(estimates["greedy_repeat_before"].value, estimates["greedy_repeat_after"]),
         percent(estimates["surface_share"].value),
         f"{estimates['record_tokens'].value:.0f}" if gain.n else "-",
     )

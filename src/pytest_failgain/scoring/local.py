@@ -323,16 +323,24 @@ class LocalScorer:
             return []
         computed_before, started = self._engine.tokens, perf_counter()
         plain = sum(len(context) + len(action) for context, action in sequences)
-        if self.plain_reason is not None:
-            scores = [score_plainly(self.model, *sequence) for sequence in sequences]
-            computed = plain
-        else:
-            tree = build_tree(sequences)
-            logprobs, matches = self._engine.run(tree)
-            scores = [(logprobs[path], matches[path]) for path in tree.paths]
-            computed = self._engine.tokens - computed_before
+        try:
+            scores = self._passed(sequences)
+        except Exception as error:  # each model and device fails in its own way
+            reason = " ".join(str(error).split())
+            raise ScoringError(
+                f"{self.identity.name} can't score: {type(error).__name__}: {reason[:300]}; check "
+                "that the tokenizer is the model's own, and that there is memory enough"
+            ) from error
+        computed = plain if self.plain_reason else self._engine.tokens - computed_before
         self.work += Work(len(sequences), plain, computed, perf_counter() - started)
         return scores
+
+    def _passed(self, sequences: Sequence[_Sequence]) -> list[TokenScores]:
+        if self.plain_reason is not None:
+            return [score_plainly(self.model, *sequence) for sequence in sequences]
+        tree = build_tree(sequences)
+        logprobs, matches = self._engine.run(tree)
+        return [(logprobs[path], matches[path]) for path in tree.paths]
 
     def _check(self, logprobs: NDArray[np.float64], action: Tokens) -> None:
         bad = ~np.isfinite(logprobs) | (logprobs > _ROUNDING_NATS)

@@ -219,6 +219,8 @@ class Renderer:
             return None
         if not self.tokenizer.chat_template:
             return PLAIN_FOR_LACK
+        # One that can't even write a user's turn is broken, which this says.
+        self._apply([_PROBED_USER])
         # Whether this prompt has a system message or not: all of a model's are to be of one kind.
         return None if self.fold_system or self._shows_system() else PLAIN_FOR_SYSTEM
 

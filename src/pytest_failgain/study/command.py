@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     from pytest_failgain.progress import Progress
     from pytest_failgain.study.folder import StudyFolder
     from pytest_failgain.study.plan import ModelSettings, StudyPlan
-    from pytest_failgain.study.run import NotMeasured, ScalingRow, Study, StudyScorer
+    from pytest_failgain.study.run import Cell, NotMeasured, ScalingRow, Study, StudyScorer
 
 _DESCRIPTION = """\
-Score every case under every condition of the published method with one or several models, into a
-folder of JSON rows, tables and figures. A study that was stopped goes on where it was when the same
-command is run again.
+Score every case under every condition of the published method with one or
+several models, into a folder of JSON rows, tables and figures. A study that
+was stopped goes on where it was when the same command is run again.
 """
 
 _EXAMPLES = """\
 examples:
   study smollm2-135m
-  study smollm2-135m Qwen/Qwen2.5-0.5B-Instruct --environment tool_calls=100 --out my-study
+  study smollm2-135m Qwen/Qwen2.5-0.5B-Instruct --out two-models
+  study smollm2-135m --environment tool_calls=275 --seed 1
   study smollm2-135m --cases probe_toolshed.jsonl
 """
 
@@ -50,7 +51,11 @@ def add_parser(commands: Any) -> None:
         help=f"a known name ({', '.join(KNOWN)}), a hub id (org/name), a directory or a GGUF file",
     )
     study.add_argument(
-        "--out", type=Path, default=Path("failgain-study"), help="folder to write to"
+        "--out",
+        type=_folder,
+        default=Path("failgain-study"),
+        metavar="DIR",
+        help="folder to write to (default: failgain-study)",
     )
     study.add_argument(
         "--environment",
@@ -66,14 +71,16 @@ def add_parser(commands: Any) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a file of failure cases, or of the published experiment's items",
+        help="a file of failure cases, or of the published experiment's items; once for each file",
     )
     study.add_argument(
         "--conditions",
         metavar="NAMES",
         help="conditions, joined by commas (default: all); before and failed are always scored",
     )
-    study.add_argument("--seed", type=int, default=0, help="seed of the environments' cases")
+    study.add_argument(
+        "--seed", type=_seed, metavar="N", help="seed of the environments' cases (default: 0)"
+    )
     study.add_argument("--mbpp", type=Path, help="a file of MBPP, to make program_repair of")
     study.add_argument("--dtype", choices=DTYPES, default="float32", help="of the model's numbers")
     study.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
@@ -101,6 +108,18 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an empty text is no folder")
+    return Path(text)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the study, write its folder, and say what came out: 1 if anything was not measured.
 
@@ -109,20 +128,28 @@ def run(options: argparse.Namespace) -> int:
     """
     from pytest_failgain.progress import StderrProgress
     from pytest_failgain.study.folder import StudyFolder
-    from pytest_failgain.study.run import run_study
+    from pytest_failgain.study.record import study_record
+    from pytest_failgain.study.run import Study, run_study
 
     progress = StderrProgress()
     plan = _plan(options, progress)
     folder = StudyFolder(options.out)
     with folder.locked():
         started = _now()
+        folder.begin(study_record(plan, Study(), started))
+
+        def keep(study: Study) -> None:
+            folder.write_table("estimates", study.estimates)
+            folder.write_table("breakdowns", study.groups)
+            folder.begin(study_record(plan, study, started))
+
         try:
             study = run_study(
                 plan,
                 folder,
                 _load,
                 progress=progress,
-                on_cell=lambda study: _write_tables(folder, study),
+                on_cell=keep,
                 on_not_measured=_say_not_measured,
             )
         except KeyboardInterrupt:
@@ -150,15 +177,22 @@ def _plan(options: argparse.Namespace, progress: Progress) -> StudyPlan:
         conditions_named,
     )
 
+    environments = options.environment
+    if not environments and not options.cases:
+        environments = list(DEFAULT_COUNTS)
+    if options.mbpp and not any(one.startswith("program_repair") for one in environments):
+        raise UsageError(
+            f"--mbpp {options.mbpp} is of use for program_repair alone; add "
+            "--environment program_repair=60"
+        )
+    if options.seed is not None and not environments:
+        raise UsageError("--seed changes the cases of environments, and there are none; leave it")
     if len(set(options.models)) < len(options.models):
         raise UsageError(f"a model stands twice among {', '.join(options.models)}; name each once")
     wanted = CONDITIONS if options.conditions is None else options.conditions.split(",")
     conditions = conditions_named([name.strip() for name in wanted])
-    environments = options.environment
-    if not environments and not options.cases:
-        environments = list(DEFAULT_COUNTS)
     settings = EnvironmentSettings(
-        seed=options.seed,
+        seed=options.seed or 0,
         mbpp=options.mbpp,
         kept_in=options.cache_dir or default_cache_dir(),
         progress=progress,
@@ -199,13 +233,9 @@ def _load(
         prompt_format=settings.prompt_format,
         scores_in=folder.path,
         progress=progress,
-        warn=lambda warning: _say(f"warning: {warning}"),
+        # The scores are in the study's own folder.
+        warn=lambda warning: _say(f"warning: {warning.replace('--failgain-cache-dir', '--out')}"),
     )
-
-
-def _write_tables(folder: StudyFolder, study: Study) -> None:
-    folder.write_table("estimates", study.estimates)
-    folder.write_table("breakdowns", study.groups)
 
 
 def _write_results(
@@ -215,9 +245,12 @@ def _write_results(
     from pytest_failgain.study.record import study_record
     from pytest_failgain.study.summary import study_page
 
-    figures, scaling = _drawn(folder, study), _scaling(study)
+    scaling = _scaling(study)
     folder.write_table("scaling", scaling)
     made_with = f"pytest-failgain {__version__}, {started:%Y-%m-%d}; {describe()}."
+    # The page first: it is what one can least do without, and drawing may fail.
+    folder.write_page(study_page(study, made_with, scaling))
+    figures = _drawn(folder, study)
     folder.write_page(study_page(study, made_with, scaling, figures))
     folder.finish(study_record(plan, study, started, _now()), figures)
 
@@ -242,34 +275,51 @@ def _drawn(folder: StudyFolder, study: Study) -> Sequence[Path]:
     except UsageError as error:
         _say(f"note: no figures were drawn: {error}")
         return []
+    except OSError as error:
+        raise folder.unwritable(error) from error
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    print(own_options(text), file=sys.stderr)
+
+
+def own_options(text: str) -> str:
+    """`text` with the options of a pytest run that it names as this command has them."""
+    return text.replace("--failgain-", "--")
 
 
 def _say_not_measured(problem: NotMeasured) -> None:
-    place = f" on {problem.environment}" if problem.environment else ""
-    _say(f"error: {problem.model}{place} is not measured: {problem.reason}")
+    _say(f"error: {_place(problem)} is not measured: {problem.reason}")
+
+
+def _place(problem: NotMeasured) -> str:
+    return f"{problem.model} on {problem.environment}" if problem.environment else problem.model
 
 
 def _say_results(folder: StudyFolder, study: Study) -> None:
+    lines = [_outcome(cell, study) for cell in study.cells]
+    lines += [f"not measured: {_place(problem)}" for problem in study.not_measured]
+    try:
+        print(*lines, f"all of it: {folder.path / 'summary.md'}", sep="\n", flush=True)
+    except OSError:
+        # Nobody reads on, as behind a pipe to head. All is in the folder.
+        sys.stdout = None
+
+
+def _outcome(cell: Cell, study: Study) -> str:
     from pytest_failgain.progress import duration
     from pytest_failgain.report.numbers import signed
     from pytest_failgain.study.tables import FEWEST_CASES, Estimates
 
-    estimates = Estimates(study.estimates)
-    for cell in study.cells:
-        gain = estimates.find(cell.model, cell.environment, "gain_per_token", "failed")
-        outcome = (
-            f"gain {signed(gain)} nats per token"
-            if gain
-            else f"no means of fewer than {FEWEST_CASES} cases"
-        )
-        work = cell.work
-        print(
-            f"{cell.model} on {cell.environment}: {outcome}, {cell.n} cases of {cell.n_tasks} "
-            f"tasks; {work.tokens:,} tokens computed where plain passes take "
-            f"{work.plain_tokens:,}, in {duration(work.seconds)}"
-        )
-    print(f"all of it: {folder.path / 'summary.md'}")
+    gain = Estimates(study.estimates).find(cell.model, cell.environment, "gain_per_token", "failed")
+    outcome = (
+        f"gain {signed(gain)} nats per token"
+        if gain
+        else f"no means of fewer than {FEWEST_CASES} cases"
+    )
+    work = cell.work
+    return (
+        f"{cell.model} on {cell.environment}: {outcome}, {cell.n} cases of {cell.n_tasks} tasks; "
+        f"{work.tokens:,} tokens computed where plain passes take {work.plain_tokens:,}, in "
+        f"{duration(work.seconds)}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -97,9 +98,11 @@ def style() -> Iterator[None]:
 
 @style()
 def save(figure: Figure, path: Path) -> Path:
-    """Write `figure` as a PNG file, and tell where."""
+    """Write `figure` as a PNG file, whole or not at all, and tell where."""
+    temporary = path.with_name(f".{path.name}.tmp")
     # Without the program's version, which would change the file and not the picture.
-    figure.savefig(path, dpi=_DPI, metadata={"Software": None})
+    figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
+    os.replace(temporary, path)
     return path
 
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.measures import VARIANTS
@@ -47,6 +46,7 @@ from pytest_failgain.study.drawing import (
     wrapped,
     zero_line,
 )
+from pytest_failgain.study.file_names import file_name
 from pytest_failgain.study.tables import (
     BREAKDOWNS,
     FEWEST_CASES,
@@ -83,8 +83,7 @@ def draw_figures(
         "variants": variants(estimates),
     }
     for environment in _unique(row.environment for row in groups):
-        # Quoted, since an agent project names its environments as it likes.
-        figures[f"breakdowns-{quote(environment, safe='')}"] = breakdowns(groups, environment)
+        figures[f"breakdowns-{file_name(environment)}"] = breakdowns(groups, environment)
     folder.mkdir(parents=True, exist_ok=True)
     return [
         save(figure, folder / f"{name}.png")

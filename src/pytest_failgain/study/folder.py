@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
@@ -21,13 +20,18 @@ from pytest_failgain.measurement import Measurement
 from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.rows import Row
 from pytest_failgain.scoring.work import Work
+from pytest_failgain.study.file_names import file_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_WORK, _RECORD = "work.json", "study.json"
+_WORK, _RECORD, _PAGE = "work.json", "study.json", "summary.md"
 # Of a nat; single precision gives no more.
 _DECIMALS = 6
+
+
+class FolderError(UsageError):
+    """The folder can't be used, for whatever model and cases."""
 
 
 class StudyFolder:
@@ -36,7 +40,8 @@ class StudyFolder:
     Scores are kept in the folder as they come, so a study that was killed goes on where it was.
 
     Raises:
-        UsageError: when `path` can't be written to, or what it says of earlier work can't be read.
+        FolderError: when `path` holds anything else, can't be written to, or what it says of
+            earlier work can't be read. Every method that writes raises it, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,11 +50,13 @@ class StudyFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self.unwritable(error) from error
+        self._earlier = self._earlier_files()
         self._works()
 
-    def _unwritable(self, error: OSError) -> UsageError:
-        return UsageError(
+    def unwritable(self, error: OSError) -> FolderError:
+        """What to raise where the system refuses to write here."""
+        return FolderError(
             f"the study can't be written to {self.path} ({error.strerror}); choose another folder "
             "with --out"
         )
@@ -59,18 +66,18 @@ class StudyFolder:
         """Hold the folder against a second study.
 
         Raises:
-            UsageError: when another process holds it, or it can't be written to.
+            FolderError: when another process holds it, or it can't be written to.
         """
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise UsageError(
+            raise FolderError(
                 f"another study is writing to {self.path}; wait for it, or choose another folder "
                 "with --out"
             ) from None
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self.unwritable(error) from error
         try:
             yield
         finally:
@@ -98,7 +105,7 @@ class StudyFolder:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise UsageError(
+            raise FolderError(
                 f"{path}, which counts what was computed, can't be read ({error}); remove it to "
                 "count from here on, the scores are kept elsewhere"
             ) from error
@@ -106,8 +113,7 @@ class StudyFolder:
     def write_rows(self, model: str, environment: str, measurement: Measurement) -> None:
         """The scores as JSON Lines, one object a row, in the order in which they were asked for."""
         lines = (json.dumps(_row_fields(model, environment, row)) for row in measurement.rows)
-        # Quoted, so that two names never give one file.
-        name = f"{quote(model, safe='')}--{quote(environment, safe='')}.jsonl"
+        name = f"{file_name(model)}--{file_name(environment)}.jsonl"
         self._write(f"rows/{name}", "".join(f"{line}\n" for line in lines))
 
     def write_table(self, name: str, rows: Sequence[DataclassInstance]) -> None:
@@ -128,32 +134,49 @@ class StudyFolder:
         self._write(f"tables/{name}.md", markdown_table(heads, short))
 
     def write_page(self, text: str) -> None:
-        self._write("summary.md", text)
+        self._write(_PAGE, text)
+
+    def begin(self, record: Mapping[str, Any]) -> None:
+        """Say that a study is under way: what an earlier one came to stands here no longer."""
+        if _PAGE in self._earlier:
+            (self.path / _PAGE).unlink(missing_ok=True)
+        self._write_record(record, {*self._earlier, *self._written})
 
     def finish(self, record: Mapping[str, Any], figures: Sequence[Path]) -> None:
         """Write the study's record, and remove what an earlier study wrote here and this did not.
 
         The record names every file, so that nothing of anybody else is removed.
         """
-        drawn = [path.relative_to(self.path).as_posix() for path in figures]
-        files = sorted({*self._written, *drawn} - {_WORK})
-        for name in self._earlier_files():
+        drawn = {path.relative_to(self.path).as_posix() for path in figures}
+        files = {*self._written, *drawn}
+        for name in self._earlier:
             if name not in files:
                 (self.path / name).unlink(missing_ok=True)
-        text = json.dumps({**record, "files": files}, indent=1, ensure_ascii=False)
-        self._write(_RECORD, f"{text}\n")
+        self._write_record(record, files)
+
+    def _write_record(self, record: Mapping[str, Any], files: set[str]) -> None:
+        named = {**record, "files": sorted(files - {_WORK, _RECORD})}
+        self._write(_RECORD, json.dumps(named, indent=1, ensure_ascii=False) + "\n")
 
     def _earlier_files(self) -> list[str]:
+        """What the record of an earlier study names.
+
+        Raises:
+            FolderError: when the folder is not empty and no study's.
+        """
         try:
-            files = json.loads((self.path / _RECORD).read_text("utf-8"))["files"]
-            inside = [
-                name
-                for name in files
-                if (self.path / name).resolve().is_relative_to(self.path.resolve())
-            ]
+            record = json.loads((self.path / _RECORD).read_text("utf-8"))
+            files: list[str] = record["files"] if record["failgain_study"] else []
+            root = self.path.resolve()
+            return [name for name in files if (self.path / name).resolve().is_relative_to(root)]
         except (OSError, ValueError, TypeError, KeyError):
-            return []
-        return inside
+            others = [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
+        if others and not any(name == _WORK or name.startswith("scores-") for name in others):
+            raise FolderError(
+                f"{self.path} holds other files ({', '.join(sorted(others)[:3])}); choose an empty "
+                "or a new folder with --out"
+            )
+        return []
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name
@@ -163,7 +186,7 @@ class StudyFolder:
             temporary.write_text(text, encoding="utf-8")
             os.replace(temporary, path)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self.unwritable(error) from error
         self._written.append(name)
 
 

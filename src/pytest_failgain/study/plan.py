@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,9 @@ def cases_of_file(path: Path) -> CaseSet:
     Raises:
         CaseError: when the file can't be read or holds anything else.
     """
-    return CaseSet(path.stem, tuple(load_cases(path)), path.name)
+    # What is no UTF-8 in a file's name can't be written to tables.
+    stem, name = (os.fsencode(text).decode("utf-8", "replace") for text in (path.stem, path.name))
+    return CaseSet(stem, tuple(load_cases(path)), name)
 
 
 def conditions_named(names: Sequence[str]) -> tuple[Condition, ...]:

@@ -17,9 +17,12 @@ RECORD_FORMAT = 1
 
 
 def study_record(
-    plan: StudyPlan, study: Study, started: datetime.datetime, finished: datetime.datetime
+    plan: StudyPlan,
+    study: Study,
+    started: datetime.datetime,
+    finished: datetime.datetime | None = None,
 ) -> dict[str, Any]:
-    """The record as JSON has it: no value in it is NaN."""
+    """The record as JSON has it: no value in it is NaN. `finished` is null while it goes on."""
     settings = asdict(plan.settings)
     # Where models are kept on this machine is nobody's business.
     del settings["cache_dir"], settings["offline"]
@@ -27,7 +30,7 @@ def study_record(
         "failgain_study": RECORD_FORMAT,
         "version": __version__,
         "started": started.isoformat(timespec="seconds"),
-        "finished": finished.isoformat(timespec="seconds"),
+        "finished": finished and finished.isoformat(timespec="seconds"),
         "machine": describe(),
         "conditions": [condition.name for condition in plan.conditions],
         "settings": settings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from pytest_failgain.scoring.protocol import (
 )
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.statistics import Estimate
-from pytest_failgain.study.folder import StudyFolder
+from pytest_failgain.study.folder import FolderError, StudyFolder
 from pytest_failgain.study.plan import CaseSet, ModelSettings, StudyPlan
 from pytest_failgain.study.tables import (
     EstimateRow,
@@ -46,8 +46,7 @@ class StudyScorer(Scorer, TokenCounter, Protocol):
     def n_parameters(self) -> int: ...
 
 
-# The last two are what torch raises where memory is short.
-_SURVIVED = (FailgainError, MemoryError, RuntimeError)
+_SURVIVED = (FailgainError, MemoryError)
 
 
 class Load(Protocol):
@@ -183,6 +182,9 @@ def run_study(
 
     A model that can't be loaded, or a set of cases that it can't score, is told to
     `on_not_measured`, and the others go on. `on_cell` is called whenever one more cell is measured.
+
+    Raises:
+        FolderError: when `folder` can't be written to.
     """
     shown = progress or NoProgress()
     study = Study()
@@ -198,6 +200,8 @@ def run_study(
         try:
             scorer = load(spec, plan.settings, folder, shown)
             model = _studied(spec, scorer, study.models)
+        except FolderError:
+            raise
         except _SURVIVED as error:
             fail(spec, None, error)
             continue
@@ -206,6 +210,8 @@ def run_study(
             label = f"{model.name} on {case_set.name} ({place} of {total})"
             try:
                 _measure_cell(plan, folder, study, model, case_set, scorer, shown, label)
+            except FolderError:
+                raise
             except _SURVIVED as error:
                 fail(model.name, case_set.name, error)
             else:
@@ -259,12 +265,22 @@ def _cell(model: StudiedModel, case_set: CaseSet, measurement: Measurement, work
         n_tasks=len(set(measurement.task_ids)),
         pairs=len(measurement.rows),
         work=work,
-        skips=tuple(Counter(skip.reason for skip in measurement.skips).most_common()),
+        skips=tuple(_alike([skip.reason for skip in measurement.skips])),
         left_out=measurement.left_out,
         adaptations=measurement.adaptations,
         warnings=measurement.warnings,
         by_construction=tuple(_by_construction(measurement)),
     )
+
+
+def _alike(reasons: Sequence[str]) -> Iterable[tuple[str, int]]:
+    """Reasons with how often each was given; those that differ in their numbers alone are one."""
+    kinds: dict[str, list[str]] = {}
+    for reason in reasons:
+        kinds.setdefault(re.sub(r"\d+", "", reason), []).append(reason)
+    for found in sorted(kinds.values(), key=len, reverse=True):
+        others = len(set(found)) > 1
+        yield f"{found[0]}{', and the like' if others else ''}", len(found)
 
 
 def _by_construction(measurement: Measurement) -> Iterable[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.measures import CONTROLS, VARIANTS
@@ -81,8 +81,9 @@ class _Figures:
         return "-" if row is None else signed(row, decimals)
 
     def change(self, measure: str, condition: str) -> str:
-        before, after = (self.find(measure, name) for name in ("before", condition))
-        return "-" if before is None or after is None else change(before, after)
+        """The value before and under `condition`, over the cases that have both."""
+        after, shift = self.find(measure, condition), self.find(f"{measure}_shift", condition)
+        return "-" if after is None or shift is None else change(after.value - shift.value, after)
 
     def percent(self, measure: str, condition: str) -> str:
         row = self.find(measure, condition)
@@ -90,7 +91,12 @@ class _Figures:
 
     def plain(self, measure: str, condition: str) -> str:
         row = self.find(measure, condition)
-        return "-" if row is None else f"{row.value:.0f}"
+        # A rounded zero has no sign.
+        return "-" if row is None else f"{round(row.value) + 0:d}"
+
+    def count(self, measure: str, condition: str) -> str:
+        row = self.find(measure, condition)
+        return "-" if row is None else str(row.n)
 
 
 def _models(study: Study) -> list[str]:
@@ -131,7 +137,7 @@ def _overview(cells: Sequence[_Figures]) -> list[str]:
                 figures.percent("negative", "failed"),
                 figures.change("repeat_probability", "failed"),
                 figures.change("greedy_repeat", "failed"),
-                "-" if gain is None else f"{gain.p_holm:.4f}",
+                "-" if gain is None or math.isnan(gain.p_holm) else f"{gain.p_holm:.4f}",
                 "-" if gain is None or math.isnan(gain.d_z) else f"{gain.d_z:+.2f}",
             )
         )
@@ -141,6 +147,7 @@ def _overview(cells: Sequence[_Figures]) -> list[str]:
 def _variants(figures: _Figures) -> list[str]:
     heads = (
         "condition",
+        "n",
         "gain/token [95%]",
         "change from failed, nats [95%]",
         "repeat p",
@@ -151,6 +158,7 @@ def _variants(figures: _Figures) -> list[str]:
     lines = [
         (
             name,
+            figures.count("gain", name),
             figures.signed("gain_per_token", name, 3),
             figures.signed("change_from_failed", name),
             figures.change("repeat_probability", name),
@@ -170,10 +178,17 @@ def _variants(figures: _Figures) -> list[str]:
 
 
 def _controls(figures: _Figures) -> list[str]:
-    heads = ("control", "surface, nats [95%]", "semantic, nats [95%]", "tokens off the error's")
+    heads = (
+        "control",
+        "n",
+        "surface, nats [95%]",
+        "semantic, nats [95%]",
+        "tokens off the error's",
+    )
     lines = [
         (
             name,
+            figures.count("surface", name),
             figures.signed("surface", name),
             figures.signed("semantic", name),
             figures.plain("padding_gap", name),
@@ -300,5 +315,5 @@ def _not_measured(study: Study) -> list[str]:
 
 def _title(path: Path) -> str:
     if path.stem.startswith("breakdowns-"):
-        return f"Break-downs of {path.stem.removeprefix('breakdowns-')}"
+        return f"Break-downs of {unquote(path.stem.removeprefix('breakdowns-'))}"
     return _FIGURE_TITLES.get(path.stem, path.stem)

@@ -84,7 +84,8 @@ class Estimates:
 def estimate_rows(model: str, measurement: Measurement, environment: str) -> list[EstimateRow]:
     """Every measure under every condition that was scored, for one model and environment.
 
-    Means of fewer than three cases are left out.
+    Means of fewer than three cases are left out. Those of one task have no interval and no p, since
+    both come from drawing tasks.
     """
     tasks = measurement.task_ids
     bootstrap = ClusterBootstrap.over(tasks)
@@ -94,6 +95,8 @@ def estimate_rows(model: str, measurement: Measurement, environment: str) -> lis
         effect = bootstrap.effect(values)
         if effect.n < FEWEST_CASES:
             continue
+        n_tasks = _known_tasks(tasks, values)
+        spread = n_tasks > 1
         rows.append(
             EstimateRow(
                 model=model,
@@ -103,11 +106,11 @@ def estimate_rows(model: str, measurement: Measurement, environment: str) -> lis
                 unit=measure.unit,
                 paper=measure.paper.get(condition, ""),
                 value=effect.value,
-                low=effect.low,
-                high=effect.high,
+                low=effect.low if spread else math.nan,
+                high=effect.high if spread else math.nan,
                 n=effect.n,
-                n_tasks=_known_tasks(tasks, values),
-                p=effect.p if measure.signed else math.nan,
+                n_tasks=n_tasks,
+                p=effect.p if measure.signed and spread else math.nan,
                 p_holm=math.nan,
                 d_z=effect.d_z if measure.signed else math.nan,
             )
@@ -133,7 +136,7 @@ def holm_adjusted(rows: Sequence[EstimateRow]) -> list[EstimateRow]:
     family = [
         index
         for index, row in enumerate(rows)
-        if (row.measure, row.condition) == ("gain", "failed")
+        if (row.measure, row.condition) == ("gain", "failed") and not math.isnan(row.p)
     ]
     corrected = list(rows)
     for index, p in zip(family, holm([rows[index].p for index in family]), strict=True):
@@ -194,6 +197,8 @@ def group_rows(model: str, measurement: Measurement, environment: str) -> list[G
                 estimate = bootstrap.mean(values[here])
                 if estimate.n < FEWEST_CASES:
                     continue
+                n_tasks = _known_tasks(tasks[here].tolist(), values[here])
+                spread = n_tasks > 1
                 rows.append(
                     GroupRow(
                         model=model,
@@ -204,10 +209,10 @@ def group_rows(model: str, measurement: Measurement, environment: str) -> list[G
                         condition=condition,
                         unit=MEASURES[name].unit,
                         value=estimate.value,
-                        low=estimate.low,
-                        high=estimate.high,
+                        low=estimate.low if spread else math.nan,
+                        high=estimate.high if spread else math.nan,
                         n=estimate.n,
-                        n_tasks=_known_tasks(tasks[here].tolist(), values[here]),
+                        n_tasks=n_tasks,
                     )
                 )
     return rows
