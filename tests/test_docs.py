@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from published_rows import PublishedFile
 from pytest_failgain.fixtures import ENVIRONMENT_NAMES
 from pytest_failgain.models import default_cache_dir
 
@@ -137,11 +138,32 @@ def test_the_page_of_results_holds_what_its_command_prints() -> None:
 def test_the_page_of_results_tells_the_work_of_its_study() -> None:
     results = PROJECT / "docs" / "results"
     cells = json.loads((results / "smollm2-135m" / "study.json").read_text("utf-8"))["cells"]
-    plain = sum(cell["plain_tokens"] for cell in cells)
-    work = [cell["work"] for cell in cells]
-    tokens, seconds = (sum(each[name] for each in work) for name in ("tokens", "seconds"))
+    pairs, plain, tokens, seconds = (
+        sum(cell["work"][name] for cell in cells)
+        for name in ("pairs", "plain_tokens", "tokens", "seconds")
+    )
     page = " ".join((results / "README.md").read_text("utf-8").split())
-    assert f"of {plain:,} tokens" in page
+    assert f"Of {plain:,} tokens" in page
+    assert f"each of {pairs:,} pairs" in page
     assert f"{tokens:,} went through the model: {1 - tokens / plain:.1%} avoided" in page
     assert f"{tokens / seconds:.0f} tokens a second" in page
-    assert sum(cell["pairs"] for cell in cells) == 9600
+
+
+def test_scores_of_the_same_items_are_set_side_by_side(oracle: Path, tmp_path: Path) -> None:
+    published = PublishedFile(oracle, "toolshed")
+    names = ("items", "ours", "released")
+    items, ours, released = (tmp_path / f"{name}.jsonl" for name in names)
+    items.write_text(published.lines(), "utf-8")
+    theirs = [{"item_id": item, **row} for item, rows in published.rows.items() for row in rows]
+    released.write_text("".join(f"{json.dumps(row)}\n" for row in theirs), "utf-8")
+    likelier = [{**row, "logprob": row["logprob"] / 2} for row in theirs]
+    ours.write_text("".join(f"{json.dumps(row)}\n" for row in likelier), "utf-8")
+    printed = subprocess.run(
+        [sys.executable, PROJECT / "docs" / "results" / "same_items.py", items, ours, released],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    gain = published.measurement().values.corrective_gain.mean()
+    assert "| 13 items |" in printed
+    assert f"| gain, failed | {gain / 2:+.2f} | {gain:+.2f} |" in printed

@@ -16,7 +16,8 @@ from pytest_failgain.scoring.protocol import Pair, Refusal, Score
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.study.folder import FolderError, StudyFolder
 from pytest_failgain.study.plan import CaseSet, StudyPlan
-from pytest_failgain.study.run import NotMeasured, Study, run_study
+from pytest_failgain.study.results import NotMeasured, Study
+from pytest_failgain.study.run import run_study
 
 
 def studied(folder: Path, *models: str, case_sets: tuple[CaseSet, ...] | None = None) -> Study:

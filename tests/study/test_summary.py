@@ -15,7 +15,8 @@ from pytest_failgain.report.numbers import signed
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.study.folder import StudyFolder
 from pytest_failgain.study.plan import CaseSet, StudyPlan
-from pytest_failgain.study.run import NotMeasured, Study, run_study
+from pytest_failgain.study.results import NotMeasured, Study
+from pytest_failgain.study.run import run_study
 from pytest_failgain.study.summary import study_page
 
 

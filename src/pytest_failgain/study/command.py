@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pytest_failgain.progress import Progress
     from pytest_failgain.study.folder import StudyFolder
     from pytest_failgain.study.plan import ModelSettings, StudyPlan
-    from pytest_failgain.study.run import Cell, NotMeasured, ScalingRow, Study, StudyScorer
+    from pytest_failgain.study.results import Cell, NotMeasured, ScalingRow, Study
+    from pytest_failgain.study.run import StudyScorer
 
 _DESCRIPTION = """\
 Score every case under every condition of the published method with one or
@@ -129,7 +130,8 @@ def run(options: argparse.Namespace) -> int:
     from pytest_failgain.progress import StderrProgress
     from pytest_failgain.study.folder import StudyFolder
     from pytest_failgain.study.record import study_record
-    from pytest_failgain.study.run import Study, run_study
+    from pytest_failgain.study.results import Study
+    from pytest_failgain.study.run import run_study
 
     progress = StderrProgress()
     plan = _plan(options, progress)

@@ -11,7 +11,7 @@ from pytest_failgain import __version__
 from pytest_failgain.machine import describe
 from pytest_failgain.statistics import DRAWS, SEED
 from pytest_failgain.study.plan import CaseSet, StudyPlan
-from pytest_failgain.study.run import Cell, Study
+from pytest_failgain.study.results import Cell, Study
 
 RECORD_FORMAT = 1
 

@@ -14,7 +14,7 @@ from pytest_failgain.progress import duration
 from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.numbers import change, percent, signed
 from pytest_failgain.statistics import Estimate
-from pytest_failgain.study.run import Cell, ScalingRow, Study
+from pytest_failgain.study.results import Cell, ScalingRow, Study
 from pytest_failgain.study.tables import (
     BREAKDOWNS,
     FEWEST_CASES,
