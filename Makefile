@@ -18,7 +18,7 @@ test: lint fetch  ## Everything that CI checks. A model takes all cores, so it h
 	$(BIN)/python -m pytest -n auto -m "not model"
 	$(BIN)/python -m pytest -m model
 
-quick: $(READY)  ## The tests that need no real model and few programs: about a minute.
+quick: $(READY)  ## The tests that need no real model and are not slow: about a minute.
 	$(BIN)/python -m pytest -n auto -m "not model and not slow"
 
 lint: $(READY)

@@ -59,6 +59,7 @@ def test_own_problems_are_many_and_well_tested() -> None:
     assert min(len(problem.tests) for problem in problems) >= 3
 
 
+@pytest.mark.slow
 def test_own_solutions_pass_their_tests() -> None:
     trials = [Trial(problem.solution, problem.checks) for problem in own_problems()]
     verdicts = TrialRunner().run(trials, "Running solutions")

@@ -34,6 +34,8 @@ from pytest_failgain.measurement import inversion_removed, measure
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.trajectory import Action, FailureCase, Step
 
+pytestmark = pytest.mark.slow
+
 COUNT = 16
 SOURCES = Path(pytest_failgain.__file__).parents[1]
 
@@ -273,7 +275,6 @@ def test_cases_do_not_depend_on_the_hash_seed(cases: tuple[FailureCase, ...]) ->
         assert digest_in(sys.executable, PYTHONHASHSEED=seed) == digest(cases[:3])
 
 
-@pytest.mark.slow
 def test_cases_are_the_same_on_every_python(cases: tuple[FailureCase, ...]) -> None:
     pythons = list(other_pythons())
     if not pythons:
@@ -390,7 +391,6 @@ def test_problems_of_no_use_are_left_out_and_named(tmp_path: Path) -> None:
         environment.cases(99)
 
 
-@pytest.mark.slow
 def test_the_real_file_gives_many_cases_of_every_operator(mbpp: Path, tmp_path: Path) -> None:
     settings = EnvironmentSettings(mbpp=mbpp, kept_in=tmp_path)
     found = ProgramRepairEnvironment(settings).cases()

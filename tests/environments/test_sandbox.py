@@ -26,6 +26,8 @@ from pytest_failgain.environments.sandbox import Frame, Limits, Trial, Verdict, 
 from pytest_failgain.environments.sandbox.runner import WALLS
 from pytest_failgain.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 if not hasattr(os, "fork"):
     pytest.skip("the sandbox needs Linux or macOS", allow_module_level=True)
 
@@ -745,7 +747,6 @@ def test_the_figures_are_those_of_the_program() -> None:
     assert 100 << 20 < verdict.memory_bytes < 200 << 20
 
 
-@pytest.mark.slow
 def test_a_test_that_takes_too_long_ends_too() -> None:
     """A program may answer with what makes a test long."""
     tests = ("assert sum(range(f(1))) == 2",)

@@ -288,6 +288,7 @@ def read_until(process: subprocess.Popen[str], line: str) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_one_copy(gguf: Path, tmp_path: Path, start: Start) -> None:
     cache, go = tmp_path / "cache", tmp_path / "go"
     first = start(gguf, cache, go)
@@ -301,6 +302,7 @@ def test_two_processes_at_once_make_one_copy(gguf: Path, tmp_path: Path, start: 
     assert len(list((cache / "models").glob("gguf-*"))) == 1
 
 
+@pytest.mark.slow
 def test_killed_conversion_leaves_nothing_that_passes_for_a_model(
     gguf: Path, converted: ModelFiles, tmp_path: Path, start: Start
 ) -> None:

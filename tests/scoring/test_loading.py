@@ -269,6 +269,7 @@ def test_loading_shows_nothing_and_leaves_the_bars_of_transformers_as_they_were(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_threads_are_told_to_sleep_only_while_torch_is_imported(
     folder: Path, tmp_path: Path
 ) -> None:

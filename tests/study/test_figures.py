@@ -283,12 +283,14 @@ def check_texts(figure: Figure) -> None:
         assert apart, (one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("models", "environments"), [(1, 1), (7, 3)])
 def test_every_text_can_be_read(models: int, environments: int) -> None:
     for figure in study_figures(models, environments).values():
         check_texts(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("long_names")
 def test_every_text_can_be_read_with_long_names() -> None:
     for figure in study_figures(7, 1).values():

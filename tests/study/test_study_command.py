@@ -24,6 +24,8 @@ from pytest_failgain.case_files import save_cases
 from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.scoring.score_store import ScoreStore
 
+pytestmark = pytest.mark.slow
+
 PAIRS = len(CONDITIONS) * 4
 
 
@@ -141,7 +143,6 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert_same_estimates(out, whole)
 
 
-@pytest.mark.slow
 def test_a_killed_study_goes_on_where_it_was(model: Path, tmp_path: Path) -> None:
     cases, out = tmp_path / "many.jsonl", tmp_path / "out"
     save_cases([study_case(f"c{number}") for number in range(60)], cases)
