@@ -100,6 +100,11 @@ def test_nothing_is_silent(page: str) -> None:
     assert "Repeating less is not succeeding more" in page
 
 
+def test_a_figure_is_found_whatever_its_cases_are_called() -> None:
+    page = study_page(Study(), "made here", pictures=[Path("breakdowns-a%20b.png")])
+    assert "![Break-downs of a b](figures/breakdowns-a%2520b.png)" in page
+
+
 def test_a_part_of_a_model_that_failed_is_named(study: Study) -> None:
     failed = replace(study, not_measured=[NotMeasured("small", "mails", "no memory")])
     assert "- small on mails: no memory" in study_page(failed, "made here")
