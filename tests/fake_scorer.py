@@ -96,6 +96,9 @@ class FakeScorer:
     def count_tokens(self, text: str) -> int:
         return len(spans_of_tokens(text))
 
+    def count_prompt_tokens(self, prompt: Prompt) -> int:
+        return len(spans_of_tokens(prompt_text(prompt)))
+
     def _score(self, prompt: Prompt, action: Action) -> Score | Refusal:
         reason = self.refusal(prompt, action)
         if reason is not None:

@@ -424,6 +424,22 @@ def test_the_padded_answer_is_as_long_as_the_error_in_the_scorers_own_tokens() -
     assert result.values_of("padding_gap", "neutral-padded").tolist() == [0.0]
 
 
+def test_the_padded_prompt_is_as_long_as_the_failed_one_whatever_the_harness_adds() -> None:
+    def warning(trajectory: Trajectory) -> str:
+        lines = [trajectory.goal]
+        for step in trajectory.steps:
+            assert isinstance(step, Step)
+            lines += [step.action.text, f"!! {step.observation} !!" if step.failed else "ok:"]
+            lines += [] if step.failed else [str(step.observation)]
+        return "\n".join(lines)
+
+    error = Step(Action("send(to='Ann')"), "ValueError: there is no '@' in 'Ann'", failed=True)
+    drawn = [replace(failure_case(), failed=error)]
+    conditions = (*DEFAULT_CONDITIONS, NEUTRAL_PADDED)
+    result = measure(FakeScorer(), warning, drawn, conditions=conditions)
+    assert result.values_of("padding_gap", "neutral-padded").tolist() == [0.0]
+
+
 class OnlyScores:
     """A scorer that can't tell how long a text is."""
 
@@ -437,7 +453,8 @@ def test_a_scorer_that_counts_no_tokens_measures_all_but_the_padded_condition() 
         measure(OnlyScores(), VERBATIM, [failure_case()], conditions=ALL)
     assert str(caught.value) == (
         "the condition 'neutral-padded' needs the length of texts in tokens, which OnlyScores "
-        "can't tell: give it a method count_tokens(text), or leave the condition out"
+        "can't tell: give it the methods count_tokens(text) and count_prompt_tokens(prompt), "
+        "or leave the condition out"
     )
     others = [condition for condition in ALL if condition is not NEUTRAL_PADDED]
     result = measure(OnlyScores(), VERBATIM, [failure_case()], conditions=others)

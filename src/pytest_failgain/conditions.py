@@ -32,10 +32,17 @@ class Condition:
     padded: bool = False
     isolates: str = ""
 
-    def context(self, case: FailureCase, count_tokens: CountTokens) -> Trajectory | None:
+    def context(
+        self,
+        case: FailureCase,
+        count_tokens: CountTokens,
+        count_prompt: Callable[[Trajectory], int] | None = None,
+    ) -> Trajectory | None:
         """The trajectory of `case` under this condition, for the model that counts so."""
         trajectory = self.trajectory(case)
-        return _padded(trajectory, case, count_tokens) if trajectory and self.padded else trajectory
+        if not self.padded or trajectory is None:
+            return trajectory
+        return _padded(trajectory, case, count_tokens, count_prompt)
 
 
 def before(case: FailureCase) -> Trajectory:
@@ -64,17 +71,29 @@ def _answered(case: FailureCase, observation: str) -> Trajectory:
     return case.trajectory.then(step)
 
 
-def _padded(trajectory: Trajectory, case: FailureCase, count_tokens: CountTokens) -> Trajectory:
+def _padded(
+    trajectory: Trajectory,
+    case: FailureCase,
+    count_tokens: CountTokens,
+    count_prompt: Callable[[Trajectory], int] | None,
+) -> Trajectory:
     *past, step = trajectory.steps
     assert isinstance(step, Step)
+    neutral, error = step.observation or "", case.failed.observation or ""
+
+    def answered(observation: str) -> Trajectory:
+        return replace(trajectory, steps=(*past, replace(step, observation=observation)))
+
+    def count_in_prompt(observation: str) -> int:
+        assert count_prompt is not None
+        # Where the error stands, the harness may write more than its text.
+        return count_prompt(failed(case) if observation == error else answered(observation))
+
+    # The published padding counts the texts by themselves.
+    exact = case.observations.padding == "exact" and count_prompt is not None
     pad = PADDINGS[case.observations.padding]
-    observation = pad(
-        step.observation or "",
-        case.failed.observation or "",
-        str(case.failed.action),
-        count_tokens,
-    )
-    return replace(trajectory, steps=(*past, replace(step, observation=observation)))
+    count = count_in_prompt if exact else count_tokens
+    return answered(pad(neutral, error, str(case.failed.action), count))
 
 
 def echoed(case: FailureCase) -> Trajectory | None:

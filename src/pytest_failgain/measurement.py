@@ -23,7 +23,6 @@ from pytest_failgain.errors import CaseError, HarnessError, ScoringError, UsageE
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name, with_remedy
 from pytest_failgain.measures import MEASURES, Measure, measure_named
-from pytest_failgain.padding import CountTokens
 from pytest_failgain.progress import NoProgress, Progress, job
 from pytest_failgain.rows import CaseRows, Row
 from pytest_failgain.scoring.protocol import (
@@ -36,7 +35,7 @@ from pytest_failgain.scoring.protocol import (
 )
 from pytest_failgain.spans import action_spans
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
-from pytest_failgain.trajectory import FailureCase
+from pytest_failgain.trajectory import FailureCase, Trajectory
 
 # Pairs scored together, for so many cases as have them: enough to share prompts, few enough that
 # progress moves, and that little is lost when a run is killed.
@@ -411,7 +410,7 @@ def _score_batch(
     results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
     for case in cases:
         for condition in conditions:
-            trajectory = condition.context(case, _counting(scorer, condition))
+            trajectory = _context(scorer, harness, condition, case)
             if trajectory is None:
                 if condition.name in _NEEDED:
                     reason = f"{condition.name}: the case lacks what the condition needs"
@@ -435,18 +434,27 @@ def _score_batch(
     return [_comparable(case.case_id, results[case.case_id]) for case in cases]
 
 
-def _counting(scorer: Scorer, condition: Condition) -> CountTokens:
+def _context(
+    scorer: Scorer, harness: Harness, condition: Condition, case: FailureCase
+) -> Trajectory | None:
+    """The trajectory of `case` under `condition`, whose lengths are those of `harness`' prompts."""
     if isinstance(scorer, TokenCounter):
-        return scorer.count_tokens
+        counter = scorer
+
+        def count_prompt(trajectory: Trajectory) -> int:
+            prompt = render(harness, trajectory, case_id=case.case_id)
+            return counter.count_prompt_tokens(prompt)
+
+        return condition.context(case, counter.count_tokens, count_prompt)
 
     def can_not_count(text: str) -> int:
         raise UsageError(
             f"the condition {condition.name!r} needs the length of texts in tokens, which "
-            f"{type(scorer).__name__} can't tell: give it a method count_tokens(text), or leave "
-            "the condition out"
+            f"{type(scorer).__name__} can't tell: give it the methods count_tokens(text) and "
+            "count_prompt_tokens(prompt), or leave the condition out"
         )
 
-    return can_not_count
+    return condition.context(case, can_not_count)
 
 
 def _without_effect(harness: Harness, cases: Sequence[FailureCase]) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fake_scorer import IDENTITY, FakeScorer, failure_case
 from pytest_failgain.errors import ModelError, ScoringError
 from pytest_failgain.progress import Progress
+from pytest_failgain.prompt import Prompt
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.scoring.work import Work
 from pytest_failgain.study.folder import StudyFolder
@@ -34,6 +35,9 @@ class SizedScorer:
 
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
+
+    def count_prompt_tokens(self, prompt: Prompt) -> int:
+        return self.inner.count_prompt_tokens(prompt)
 
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         if len(self.inner.batches) == self.breaks_at:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_failgain.errors import ScoringError
+from pytest_failgain.prompt import Prompt
 from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
 from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
 from pytest_failgain.scoring.score_cache import KnownScores, ScoreCache, TokenScores
@@ -260,6 +261,10 @@ class LocalScorer:
     def count_tokens(self, text: str) -> int:
         """The number of tokens of `text` by itself."""
         return self.renderer.count_tokens(text)
+
+    def count_prompt_tokens(self, prompt: Prompt) -> int:
+        """The number of tokens of `prompt` with its generation prompt."""
+        return len(self.renderer.render(prompt).tokens)
 
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         """See `Scorer.score`."""

@@ -77,10 +77,14 @@ class ModelIdentity:
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Tells the length of a text in the tokens of its model."""
+    """Tells the length of texts and of prompts in the tokens of its model."""
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of `text` by itself."""
+        ...
+
+    def count_prompt_tokens(self, prompt: Prompt) -> int:
+        """The number of tokens of `prompt`, as `Score.context_tokens` has it."""
         ...
 
 

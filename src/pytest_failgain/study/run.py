@@ -13,6 +13,7 @@ from pytest_failgain.errors import FailgainError, ModelError, UsageError
 from pytest_failgain.harnesses import VERBATIM
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.progress import NoProgress, Progress
+from pytest_failgain.prompt import Prompt
 from pytest_failgain.scoring.protocol import (
     ModelIdentity,
     Pair,
@@ -190,6 +191,9 @@ class _Recording:
 
     def count_tokens(self, text: str) -> int:
         return self.scorer.count_tokens(text)
+
+    def count_prompt_tokens(self, prompt: Prompt) -> int:
+        return self.scorer.count_prompt_tokens(prompt)
 
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         before = self.scorer.work
