@@ -28,12 +28,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_failgain.atomic import write_atomically
 from pytest_failgain.errors import CaseError
 from pytest_failgain.json_fields import Fields
 from pytest_failgain.published import case_from_item, text_action
@@ -125,23 +124,9 @@ def save_cases(cases: Iterable[FailureCase], path: str | os.PathLike[str]) -> No
     if not lines:
         raise CaseError(f"there are no cases to write to {os.fspath(path)}")
     try:
-        _write_atomically(Path(path), "".join(lines.values()).encode())
+        write_atomically(Path(path), "".join(lines.values()).encode())
     except OSError as error:
         raise CaseError(f"can't write the case file {os.fspath(path)}: {error.strerror}") from error
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    path = path.resolve()  # what a symbolic link points to is replaced, not the link
-    # Opened by name, not by `tempfile`, whose files nobody but their owner may read.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def case_line(case: FailureCase) -> str:

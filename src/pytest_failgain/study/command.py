@@ -291,16 +291,12 @@ def own_options(text: str) -> str:
 
 
 def _say_not_measured(problem: NotMeasured) -> None:
-    _say(f"error: {_place(problem)} is not measured: {problem.reason}")
-
-
-def _place(problem: NotMeasured) -> str:
-    return f"{problem.model} on {problem.environment}" if problem.environment else problem.model
+    _say(f"error: {problem.place} is not measured: {problem.reason}")
 
 
 def _say_results(folder: StudyFolder, study: Study) -> None:
     lines = [_outcome(cell, study) for cell in study.cells]
-    lines += [f"not measured: {_place(problem)}" for problem in study.not_measured]
+    lines += [f"not measured: {problem.place}" for problem in study.not_measured]
     try:
         print(*lines, f"all of it: {folder.path / 'summary.md'}", sep="\n", flush=True)
     except OSError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_failgain.atomic import write_atomically
 from pytest_failgain.errors import UsageError
 from pytest_failgain.study.tables import EstimateRow, Estimates, GroupRow
 
@@ -99,10 +100,10 @@ def style() -> Iterator[None]:
 @style()
 def save(figure: Figure, path: Path) -> Path:
     """Write `figure` as a PNG file, whole or not at all, and tell where."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    content = io.BytesIO()
     # Without the program's version, which would change the file and not the picture.
-    figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
-    os.replace(temporary, path)
+    figure.savefig(content, format="png", dpi=_DPI, metadata={"Software": None})
+    write_atomically(path, content.getvalue())
     return path
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from pytest_failgain.atomic import write_atomically
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.report.markdown import markdown_table
@@ -94,7 +94,7 @@ class StudyFolder:
     def add_work(self, key: str, work: Work) -> None:
         """Add what was computed just now."""
         works = self._works()
-        works[key] = self.work(key) + work
+        works[key] = works.get(key, Work()) + work
         self._write(_WORK, json.dumps({name: asdict(work) for name, work in works.items()}))
 
     def _works(self) -> dict[str, Work]:
@@ -180,11 +180,9 @@ class StudyFolder:
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            write_atomically(path, text.encode())
         except OSError as error:
             raise self.unwritable(error) from error
         self._written.append(name)

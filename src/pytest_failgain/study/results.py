@@ -49,6 +49,10 @@ class NotMeasured:
     environment: str | None
     reason: str
 
+    @property
+    def place(self) -> str:
+        return f"{self.model} on {self.environment}" if self.environment else self.model
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingRow:

@@ -305,11 +305,7 @@ def _work(study: Study) -> list[str]:
 def _not_measured(study: Study) -> list[str]:
     if not study.not_measured:
         return []
-    lines = [
-        f"- {problem.model}{f' on {problem.environment}' if problem.environment else ''}: "
-        f"{problem.reason}\n"
-        for problem in study.not_measured
-    ]
+    lines = [f"- {problem.place}: {problem.reason}\n" for problem in study.not_measured]
     return ["## Not measured\n", "".join(lines)]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.measures import MEASURES, Measure
 from pytest_failgain.rows import CaseRows
-from pytest_failgain.statistics import ClusterBootstrap, holm
+from pytest_failgain.statistics import ClusterBootstrap, Estimate, holm
 from pytest_failgain.trajectory import Step
 
 # A mean of fewer cases says nothing, so the published tables leave it out, as these do.
@@ -96,7 +96,7 @@ def estimate_rows(model: str, measurement: Measurement, environment: str) -> lis
         if effect.n < FEWEST_CASES:
             continue
         n_tasks = _known_tasks(tasks, values)
-        spread = n_tasks > 1
+        low, high = _interval(effect, n_tasks)
         rows.append(
             EstimateRow(
                 model=model,
@@ -106,16 +106,21 @@ def estimate_rows(model: str, measurement: Measurement, environment: str) -> lis
                 unit=measure.unit,
                 paper=measure.paper.get(condition, ""),
                 value=effect.value,
-                low=effect.low if spread else math.nan,
-                high=effect.high if spread else math.nan,
+                low=low,
+                high=high,
                 n=effect.n,
                 n_tasks=n_tasks,
-                p=effect.p if measure.signed and spread else math.nan,
+                p=effect.p if measure.signed and n_tasks > 1 else math.nan,
                 p_holm=math.nan,
                 d_z=effect.d_z if measure.signed else math.nan,
             )
         )
     return rows
+
+
+def _interval(estimate: Estimate, n_tasks: int) -> tuple[float, float]:
+    """Not known for a single task: it comes from drawing tasks."""
+    return estimate.interval if n_tasks > 1 else (math.nan, math.nan)
 
 
 def _known_tasks(tasks: Sequence[str], values: NDArray[np.float64]) -> int:
@@ -185,20 +190,20 @@ def group_rows(model: str, measurement: Measurement, environment: str) -> list[G
         if (measure.name, condition) in _BROKEN_DOWN
     }
     rows = []
-    tasks = np.array(measurement.task_ids, dtype=object)
     for by, group_of in BREAKDOWNS.items():
         members: dict[str, list[int]] = {}
         for index, measured in enumerate(measurement.case_rows):
             members.setdefault(group_of(measured), []).append(index)
         for group in sorted(members, key=natural_order):
             here = members[group]
-            bootstrap = ClusterBootstrap.over(tasks[here].tolist())
+            tasks_here = [measurement.task_ids[index] for index in here]
+            bootstrap = ClusterBootstrap.over(tasks_here)
             for (name, condition), values in scored.items():
                 estimate = bootstrap.mean(values[here])
                 if estimate.n < FEWEST_CASES:
                     continue
-                n_tasks = _known_tasks(tasks[here].tolist(), values[here])
-                spread = n_tasks > 1
+                n_tasks = _known_tasks(tasks_here, values[here])
+                low, high = _interval(estimate, n_tasks)
                 rows.append(
                     GroupRow(
                         model=model,
@@ -209,8 +214,8 @@ def group_rows(model: str, measurement: Measurement, environment: str) -> list[G
                         condition=condition,
                         unit=MEASURES[name].unit,
                         value=estimate.value,
-                        low=estimate.low if spread else math.nan,
-                        high=estimate.high if spread else math.nan,
+                        low=low,
+                        high=high,
                         n=estimate.n,
                         n_tasks=n_tasks,
                     )
