@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_failgain.call_text import Call
 from pytest_failgain.environments.settings import VERBOSITIES
-from pytest_failgain.environments.tool_calls.calls import ACTION_FORMATS, JSON, NATIVE, PYTHON, Call
+from pytest_failgain.environments.tool_calls.calls import ACTION_FORMATS, JSON, NATIVE, PYTHON
 from pytest_failgain.environments.tool_calls.environment import ToolCallsEnvironment
 from pytest_failgain.environments.tool_calls.failures import Failure
 from pytest_failgain.environments.tool_calls.runtime import Outcome, attempt, execute

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from pytest_failgain.blocking.block import Block
 from pytest_failgain.prompt import Prompt
+from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.trajectory import Action
 
 
@@ -99,6 +101,67 @@ class Scorer(Protocol):
 
     def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
         """One result a pair, in the order of `pairs`.
+
+        Raises:
+            ScoringError: when a prompt can't be rendered, or a number is impossible.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Draw replies at a temperature above 0.
+
+    The noise is a function of `key` and of the token's place in the reply, nothing else: requests
+    with the same key are decoded with the same luck, whatever their prompts are.
+    """
+
+    temperature: float
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRequest:
+    """A reply that is wanted: at most `max_tokens` tokens after `prompt`, read in `style`.
+
+    It is decoded greedily without `sampling`. `block` makes some actions impossible.
+    """
+
+    prompt: Prompt
+    style: ReplyStyle
+    max_tokens: int
+    block: Block | None = None
+    sampling: Sampling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said, and how it came to an end.
+
+    `ended` is "stop" (the model ended its turn), "line" (the action's line was over), "length" (no
+    more tokens were allowed) or "dead end" (the block left nothing to say; `text` is empty then if
+    it would be a blocked action). `n_tokens` counts the tokens of the reply, `n_decoded` also those
+    that a search went back from, and `blocked` how often the block stepped in.
+    """
+
+    text: str
+    ended: str
+    n_tokens: int
+    n_decoded: int
+    prompt_tokens: int
+    blocked: int = 0
+    adaptations: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """Lets a model write replies."""
+
+    @property
+    def identity(self) -> ModelIdentity: ...
+
+    def decode(self, requests: Sequence[ReplyRequest]) -> list[Reply | Refusal]:
+        """One result a request, in the order of `requests`; equal requests are decoded once.
 
         Raises:
             ScoringError: when a prompt can't be rendered, or a number is impossible.

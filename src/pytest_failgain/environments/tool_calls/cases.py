@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_failgain.environments.tool_calls.calls import ActionFormat, Call
+from pytest_failgain.call_text import Call
+from pytest_failgain.environments.tool_calls.calls import ActionFormat
 from pytest_failgain.environments.tool_calls.failures import Failure
 from pytest_failgain.environments.tool_calls.operators import OPERATORS, Slip
 from pytest_failgain.environments.tool_calls.runtime import Outcome, execute

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from pytest_failgain.environments.tool_calls.calls import Call
+from pytest_failgain.call_text import Call
 from pytest_failgain.environments.tool_calls.imagined import (
     UNKNOWN_CONVERSIONS,
     imagined_document,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_failgain.environments.tool_calls.calls import ActionFormat, Call
+from pytest_failgain.call_text import Call
+from pytest_failgain.environments.tool_calls.calls import ActionFormat
 from pytest_failgain.environments.tool_calls.failures import (
     CallError,
     Failure,

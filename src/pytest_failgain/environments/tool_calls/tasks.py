@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from pytest_failgain.environments.tool_calls.calls import Call
+from pytest_failgain.call_text import Call
 from pytest_failgain.environments.tool_calls.imagined import imagined_document, imagined_topic
 from pytest_failgain.environments.tool_calls.world import (
     FOLDERS,

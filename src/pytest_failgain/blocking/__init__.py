@@ -1,0 +1,1 @@
+"""Failed actions made impossible at the decoder."""
