@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pytest_failgain.harnesses import REMEDIES, Harness, remedied, render_verbatim
+from pytest_failgain.harnesses import Harness, remedied, render_verbatim
 from pytest_failgain.padding import PADDINGS
+from pytest_failgain.remedies import CHANGING, REMEDIES, TAKING_AWAY
 from pytest_failgain.trajectory import (
     Action,
     FailureCase,
@@ -146,10 +147,12 @@ def render_last_only(trajectory: Trajectory) -> list[dict[str, Any]]:
     ]
 
 
-_rewriting = {"described", "described-minimal", "dropped"}
-# Two that each take the failed step away can't be joined.
-remedy_names = st.lists(st.sampled_from(sorted(REMEDIES)), min_size=1, unique=True).filter(
-    lambda names: len(_rewriting.intersection(names)) < 2
+# What takes the failed step away can't be joined with another that does, or that changes it.
+remedy_names = st.one_of(
+    st.lists(st.sampled_from(sorted(set(REMEDIES) - TAKING_AWAY)), min_size=1, unique=True),
+    st.lists(st.sampled_from(sorted(set(REMEDIES) - TAKING_AWAY - CHANGING)), unique=True).flatmap(
+        lambda names: st.sampled_from(sorted(TAKING_AWAY)).map(lambda one: [one, *names])
+    ),
 )
 plain_harnesses: st.SearchStrategy[Harness] = st.sampled_from(
     [render_verbatim, render_as_text, render_last_only]

@@ -30,15 +30,9 @@ from pytest_failgain.conditions import (
     condition_named,
 )
 from pytest_failgain.errors import UsageError
-from pytest_failgain.harnesses import (
-    DESCRIBED,
-    DESCRIBED_MINIMAL,
-    INSTRUCTED,
-    INSTRUCTION,
-    Harness,
-    remedied,
-)
+from pytest_failgain.harnesses import Harness, remedied
 from pytest_failgain.padding import PADDINGS
+from pytest_failgain.remedies import DESCRIBED, DESCRIBED_MINIMAL, INSTRUCTED, INSTRUCTION
 from pytest_failgain.trajectory import Action, FailureCase, Step, Trajectory, UserTurn
 from strategies import cases, harnesses, plain_harnesses, quick
 

@@ -1,58 +1,43 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from fake_scorer import FakeScorer, failure_case
+from pytest_failgain.blocking.block import MATCHES, WAYS, Block
+from pytest_failgain.blocking.kinds import BLOCKS, BlockKind
 from pytest_failgain.errors import UsageError
 from pytest_failgain.harnesses import (
-    GLOSSES,
-    INSTRUCTION,
-    REMEDIES,
     VERBATIM,
     Harness,
     RemediedHarness,
     harness_name,
     remedied,
     render_verbatim,
+    with_remedy,
 )
+from pytest_failgain.measurement import measure
 from pytest_failgain.prompt import Message
+from pytest_failgain.remedies import INSTRUCTION, NUDGE, REMEDIES
+from pytest_failgain.replies import CALL_LINES
 from pytest_failgain.trajectory import Action, Step, ToolCall, Trajectory, UserTurn
 from strategies import (
-    good_steps,
     plain_harnesses,
     quick,
     remedy_names,
     render_as_text,
     trajectories,
-    user_turns,
 )
 
 ASK = Step(Action("find(name='Ann')"), "ann@corp.example")
 FAIL = Step(Action("send(to='Ann')"), "ValueError: no '@' in 'Ann'", True, "format_error", "send")
 START = Trajectory(system="You call tools.", goal="Write to Ann.", steps=(ASK,))
 FAILED = START.then(FAIL)
-
-written_remedies = st.sampled_from(["described", "described-minimal"])
-anything = st.sampled_from(sorted(REMEDIES))
-
-
-def transformed(name: str, trajectory: Trajectory) -> Trajectory:
-    return REMEDIES[name].transform(trajectory)
-
-
-def failures(trajectory: Trajectory) -> list[Step]:
-    return [step for step in trajectory.steps if isinstance(step, Step) and step.failed]
-
-
-def the_rest(trajectory: Trajectory) -> list[Step | UserTurn]:
-    return [step for step in trajectory.steps if isinstance(step, UserTurn) or not step.failed]
 
 
 def test_verbatim_writes_text_steps_as_the_experiment_did() -> None:
@@ -105,157 +90,12 @@ def test_every_call_has_its_own_id_and_every_answer_names_a_call(trajectory: Tra
     assert all(len(identity) == 9 and identity.isalnum() for identity in calls)
 
 
-@pytest.mark.parametrize(
-    ("remedy", "rest"),
-    [
-        (
-            "described",
-            [
-                UserTurn(
-                    "[Attempt 1: the call to send failed because an argument was not in the "
-                    "format that the tool takes. Make a different call.]"
-                )
-            ],
-        ),
-        ("described-minimal", [UserTurn("[Attempt 1 failed.]")]),
-        ("dropped", []),
-        ("instructed", [FAIL]),
-    ],
-)
-def test_what_each_remedy_makes_of_a_failure(remedy: str, rest: list[Step | UserTurn]) -> None:
-    assert transformed(remedy, FAILED).steps == (ASK, *rest)
-
-
-def test_failures_are_counted_from_one() -> None:
-    twice = FAILED.then(ASK, FAIL)
-    notices = [step for step in transformed("described-minimal", twice).steps if step != ASK]
-    assert notices == [UserTurn("[Attempt 1 failed.]"), UserTurn("[Attempt 2 failed.]")]
-
-
-def test_a_description_does_without_a_tool_or_a_known_family() -> None:
-    step = replace(FAIL, tool=None, error_family="cosmic_ray")
-    assert transformed("described", Trajectory("", "", (step,))).steps == (
-        UserTurn("[Attempt 1: the call failed because it did not work. Make a different call.]"),
-    )
-
-
-@quick
-@given(trajectory=trajectories(), name=anything)
-def test_remedies_leave_all_else_untouched_and_in_order(trajectory: Trajectory, name: str) -> None:
-    changed = transformed(name, trajectory)
-    replaced = iter(changed.steps)
-    # Each good step and user turn is found, as the very same object, after the one before it.
-    assert all(any(step is kept for step in replaced) for kept in the_rest(trajectory))
-    assert changed.goal == trajectory.goal
-    assert changed.tools == trajectory.tools
-
-
-@quick
-@given(trajectory=trajectories(), name=written_remedies | st.just("dropped"))
-def test_records_of_failures_are_gone_and_only_they(trajectory: Trajectory, name: str) -> None:
-    changed = transformed(name, trajectory)
-    assert failures(changed) == []
-    lost = 0 if name != "dropped" else len(failures(trajectory))
-    assert len(changed.steps) == len(trajectory.steps) - lost
-    assert changed.system == trajectory.system
-
-
-@quick
-@given(trajectory=trajectories(good_steps | user_turns), name=anything)
-def test_without_a_failure_no_remedy_does_anything(trajectory: Trajectory, name: str) -> None:
-    assert transformed(name, trajectory) == trajectory
-
-
-@quick
-@given(trajectory=trajectories())
-def test_the_instruction_changes_only_the_system_prompt_and_only_after_a_failure(
-    trajectory: Trajectory,
-) -> None:
-    changed = transformed("instructed", trajectory)
-    assert replace(changed, system=trajectory.system) == trajectory
-    if failed := failures(trajectory):
-        said = failed[0].records.get("instructed", INSTRUCTION)
-        system = f"{trajectory.system}\n{said}" if trajectory.system else said
-        assert changed.system == system
-    else:
-        assert changed.system == trajectory.system
-
-
-def test_the_instruction_stands_after_the_system_prompt() -> None:
-    assert transformed("instructed", FAILED).system == f"You call tools.\n{INSTRUCTION}"
-    assert transformed("instructed", replace(FAILED, system="")).system == INSTRUCTION
-
-
-def test_an_instruction_that_comes_with_the_first_failure_takes_the_place_of_ours() -> None:
-    told = START.then(replace(FAIL, records={"instructed": "Not again."}), FAIL)
-    assert transformed("instructed", told).system == "You call tools.\nNot again."
-    assert transformed("instructed", FAILED.then(*told.steps)).system.endswith(INSTRUCTION)
-
-
-# Long enough, and odd enough, never to occur in a description by chance.
-markers = st.integers(min_value=10_000_000, max_value=99_999_999).map("value{}".format)
-
-
-@st.composite
-def failures_with_marked_values(draw: st.DrawFn) -> Step:
-    """Failed calls, whose values are markers, and which the error quotes."""
-    values = draw(st.lists(markers, min_size=1, max_size=3))
-    arguments = {f"argument{i}": value for i, value in enumerate(values)}
-    if draw(st.booleans()):
-        action = Action(calls=(ToolCall("send", json.dumps(arguments)),))
-    else:
-        written = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        action = Action(f"send({written})")
-    return Step(
-        action,
-        f"ValueError: {action}",
-        failed=True,
-        error_family=draw(st.sampled_from([None, *GLOSSES, "unheard_of"])),
-        tool=draw(st.none() | st.just("send")),
-    )
-
-
-@quick
-@given(
-    first=failures_with_marked_values(),
-    second=failures_with_marked_values(),
-    name=written_remedies | st.just("dropped"),
-    harness=plain_harnesses,
-)
-def test_no_value_of_a_failed_call_is_left(
-    first: Step, second: Step, name: str, harness: Harness
-) -> None:
-    trajectory = START.then(first, ASK, second)
-    assert "value" in str(harness(trajectory))
-    assert "value" not in str(remedied(name, harness)(trajectory))
-
-
-@quick
-@given(trajectory=trajectories(), name=written_remedies)
-def test_a_record_that_comes_with_the_step_takes_precedence(
-    trajectory: Trajectory, name: str
-) -> None:
-    written = [
-        changed
-        for step, changed in zip(trajectory.steps, transformed(name, trajectory).steps, strict=True)
-        if isinstance(step, Step) and step.failed
-    ]
-    for attempt, (step, turn) in enumerate(
-        zip(failures(trajectory), written, strict=True), start=1
-    ):
-        assert isinstance(turn, UserTurn)
-        if name in step.records:
-            assert turn.text == step.records[name]
-        else:
-            assert turn.text.startswith(f"[Attempt {attempt}")
-
-
 def test_remedies_come_before_a_harness_of_ones_own() -> None:
     def history(trajectory: Trajectory) -> Sequence[Message] | str:
         return render_as_text(trajectory)
 
     described = remedied("described", history)
-    assert described(FAILED) == render_as_text(transformed("described", FAILED))
+    assert described(FAILED) == render_as_text(REMEDIES["described"].transform(FAILED))
     assert "Ann')\nResult: ValueError" not in str(described(FAILED))
     assert described.base is history
     assert described.name == "test_remedies_come_before_a_harness_of_ones_own.history+described"
@@ -272,10 +112,12 @@ def test_verbatim_stands_for_the_harness_as_it_is(trajectory: Trajectory, harnes
 def test_the_order_in_the_name_does_not_matter(
     trajectory: Trajectory, names: list[str], harness: Harness
 ) -> None:
-    prompts = [
-        remedied("+".join(order), harness)(trajectory) for order in itertools.permutations(names)
-    ]
-    assert all(prompt == prompts[0] for prompt in prompts)
+    orders = itertools.islice(itertools.permutations([*names, "masked"]), 50)
+    made = [remedied("+".join(order), harness) for order in orders]
+    backwards = remedied("+".join(["masked", *names[::-1]]), harness)
+    for one in (*made, backwards):
+        assert one(trajectory) == made[0](trajectory)
+        assert replace(one, name="") == replace(made[0], name="")
 
 
 def test_the_instruction_is_given_because_of_failures_that_are_then_described_or_dropped() -> None:
@@ -290,10 +132,17 @@ def test_names_may_have_spaces() -> None:
     assert remedied("verbatim+instructed").remedies == (REMEDIES["instructed"],)
 
 
+EVERY_NAME = f"verbatim, {', '.join(REMEDIES)}, and at the decoder: {', '.join(BLOCKS)}"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("abstract", "there is no remedy 'abstract' (in 'abstract'); there are: verbatim, "),
+        (
+            "abstract",
+            f"there is no remedy 'abstract' (in 'abstract'); there are: {EVERY_NAME}; join several",
+        ),
+        ("masked+masked", "the remedy 'masked' stands twice in 'masked+masked'"),
         ("described+", "there is no remedy '' (in 'described+'); there are: "),
         ("", "there is no remedy '' (in ''); there are: "),
         ("described+described", "the remedy 'described' stands twice in 'described+described'"),
@@ -306,10 +155,132 @@ def test_a_name_that_is_none(name: str, said: str) -> None:
     assert str(caught.value).startswith(said)
 
 
-def test_only_dropping_makes_something_certain_by_construction() -> None:
-    assert remedied("dropped").by_construction == REMEDIES["dropped"].by_construction
-    assert remedied("described+instructed").by_construction is None
+@pytest.mark.parametrize("taking_away", ["described", "described-minimal", "dropped"])
+@pytest.mark.parametrize("changing", ["collapsed", "stripped", "advised"])
+def test_a_failed_step_is_not_both_changed_and_taken_away(changing: str, taking_away: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        remedied(f"{changing}+{taking_away}")
+    assert str(caught.value) == (
+        f"{taking_away} and {changing} in '{changing}+{taking_away}' can't be joined: "
+        f"{taking_away} takes away the failed step that {changing} would change; choose one"
+    )
+
+
+def test_a_failed_step_is_not_taken_away_twice() -> None:
+    with pytest.raises(UsageError, match=r"described and dropped in .* each takes the failed step"):
+        remedied("described+instructed+dropped")
+
+
+def test_failures_are_counted_before_their_arguments_are_gone_and_advice_is_given() -> None:
+    other = replace(FAIL, action=Action("send(to='Bob')"), records={"advised": "Ask Bob."})
+    again = replace(FAIL, records={"advised": "Ask Eve."})
+    harness = remedied("advised+labelled+stripped+collapsed", render_as_text)
+    assert str(harness(START.then(FAIL, other, again))).splitlines()[4:] == [
+        "Agent: send(...)",
+        "Result: [failed] ValueError: no '@' in 'Ann'",
+        "Ask Bob. (True)",
+        "Agent: send(...)",
+        "Result: [failed] ValueError: no '@' in 'Ann'",
+        "[Tried 2 times; it failed in the same way each time.]",
+        "Ask Eve. (True)",
+    ]
+
+
+def test_a_description_may_be_followed_by_a_nudge() -> None:
+    prompt = remedied("redirected+described-minimal")(FAILED)
+    assert list(prompt[-2:]) == [
+        {"role": "user", "content": "[Attempt 1 failed.]"},
+        {"role": "user", "content": NUDGE},
+    ]
+
+
+def test_dropping_makes_something_certain_by_construction_and_only_by_itself() -> None:
+    assert remedied("dropped").by_construction == (
+        "gain 0: the retry's context is the one before the attempt"
+    )
+    for name in ("dropped+instructed", *(set(REMEDIES) - {"dropped"})):
+        assert remedied(name).by_construction is None
     assert VERBATIM.by_construction is None
+
+
+FORBIDDEN = "no failed action is made again: the decoder forbids it"
+
+
+@pytest.mark.parametrize(
+    ("name", "certain"),
+    [
+        ("verbatim+masked", FORBIDDEN),
+        ("described+searched", FORBIDDEN),
+        (
+            "verbatim+searched-exact",
+            "no failed action is made again in the same words: the decoder forbids it",
+        ),
+        # Nothing of a gain, which is not measured with a block.
+        (
+            "dropped+searched",
+            f"the retry's context is the one before the attempt, and {FORBIDDEN}",
+        ),
+        ("dropped+instructed+masked", FORBIDDEN),
+    ],
+)
+def test_what_a_block_makes_certain(name: str, certain: str) -> None:
+    assert remedied(name).by_construction == certain
+
+
+def test_blocks_are_named_by_way_and_by_a_match_that_is_not_the_usual_one() -> None:
+    assert {name: (kind.way, kind.match) for name, kind in BLOCKS.items()} == {
+        "masked": ("masked", "canonical"),
+        "masked-exact": ("masked", "exact"),
+        "searched": ("searched", "canonical"),
+        "searched-exact": ("searched", "exact"),
+    }
+    assert len(BLOCKS) == len(WAYS) * len(MATCHES)
+    usual = Block((), CALL_LINES)
+    assert BLOCKS["masked"] == BlockKind("masked") == BlockKind(usual.way, usual.match)
+
+
+@pytest.mark.parametrize("kind", BLOCKS.values(), ids=list(BLOCKS))
+@quick
+@given(trajectory=trajectories(), harness=plain_harnesses, names=remedy_names)
+def test_a_block_changes_no_prompt(
+    trajectory: Trajectory, harness: Harness, names: list[str], kind: BlockKind
+) -> None:
+    name = "+".join(names)
+    blocked = remedied(f"{name}+{kind.name}", harness)
+    assert blocked.block == kind
+    assert blocked.name == f"{remedied(name, harness).name}+{kind.name}"
+    assert blocked(trajectory) == remedied(name, harness)(trajectory)
+
+
+def test_without_a_block_in_the_name_there_is_none() -> None:
+    assert remedied("verbatim+described").block is None
+
+
+def test_a_remedy_more_keeps_the_block() -> None:
+    more = with_remedy(remedied("instructed+searched"), REMEDIES["described"])
+    assert more == replace(remedied("instructed+described+searched"), name=more.name)
+    assert more.name == "instructed+searched+described"
+
+
+def test_a_harness_that_has_a_block_keeps_it_below_others() -> None:
+    below = remedied("masked", render_as_text)
+    assert remedied("described", below).block == BLOCKS["masked"]
+    with pytest.raises(UsageError, match=r"^masked and searched can't be joined"):
+        remedied("searched", below)
+
+
+def test_two_blocks_can_not_be_joined() -> None:
+    with pytest.raises(UsageError) as caught:
+        remedied("masked+described+searched-exact")
+    assert str(caught.value) == (
+        "masked and searched-exact can't be joined (in 'masked+described+searched-exact'): a "
+        "decoder blocks failed actions in one way; choose one"
+    )
+
+
+def test_a_harness_with_a_block_is_not_measured() -> None:
+    with pytest.raises(UsageError, match=r"'verbatim\+masked' has the block 'masked'.* without it"):
+        measure(FakeScorer(), remedied("verbatim+masked"), [failure_case()])
 
 
 class Window:

@@ -38,7 +38,7 @@ from pytest_failgain.conditions import (
     Condition,
 )
 from pytest_failgain.errors import CaseError, ScoringError, UsageError
-from pytest_failgain.harnesses import REMEDIES, VERBATIM, Harness, remedied
+from pytest_failgain.harnesses import VERBATIM, Harness, remedied
 from pytest_failgain.measurement import (
     Measurement,
     Skip,
@@ -47,6 +47,7 @@ from pytest_failgain.measurement import (
     measure,
 )
 from pytest_failgain.prompt import Prompt
+from pytest_failgain.remedies import REMEDIES
 from pytest_failgain.rows import Row
 from pytest_failgain.scoring.protocol import Pair, Score
 from pytest_failgain.spans import action_spans
@@ -184,12 +185,44 @@ def test_remedies_that_change_no_prompt_are_named() -> None:
     result = measure(FakeScorer(), remedied("instructed", goal_only), [failure_case()])
     (said,) = [warning for warning in result.warnings if "no prompt differs" in warning]
     assert said == (
-        "no prompt differs from goal_only's own: to be instructed, goal_only has to write the "
-        "trajectory's system prompt, and to have failures described, its UserTurns"
+        "no prompt differs from goal_only's own: instructed changes something only where the "
+        "harness writes the trajectory's system prompt"
     )
 
 
-@pytest.mark.parametrize("name", ["verbatim", "instructed", "described", "dropped"])
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("collapsed", ["collapsed changes something only where one and the same failure stands"]),
+        (
+            "advised+collapsed",
+            [
+                "; advised changes something only where",
+                "the trajectory's tools tell what to advise",
+            ],
+        ),
+    ],
+)
+def test_remedies_that_had_nothing_to_do_say_what_they_need(name: str, needed: list[str]) -> None:
+    without_effect = measure(FakeScorer(), remedied(name), [failure_case()]).without_effect
+    assert without_effect is not None
+    assert without_effect.startswith("no prompt differs from verbatim's own: collapsed")
+    assert all(part in without_effect for part in needed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "verbatim",
+        "instructed",
+        "redirected",
+        "stripped",
+        "labelled",
+        "described",
+        "dropped",
+        "collapsed+labelled",
+    ],
+)
 def test_remedies_that_change_a_prompt_are_not(name: str) -> None:
     assert measure(FakeScorer(), remedied(name), [failure_case()]).without_effect is None
 

@@ -18,6 +18,9 @@ from pytest_failgain.environments.protocol import Environment
 from pytest_failgain.harnesses import RemediedHarness
 
 in_the_office = pytest.mark.parametrize("failgain_environment", ["tool_calls"], indirect=True)
+four_remedies = pytest.mark.parametrize(
+    "failgain_remedy", ["instructed", "described", "described-minimal", "dropped"], indirect=True
+)
 with_programs = pytest.mark.parametrize("failgain_environment", ["program_repair"], indirect=True)
 
 # Nats per action token. Both descriptions measured +0.08 with smollm2-135m; "dropped" is 0 by
@@ -38,6 +41,7 @@ def test_a_verbatim_record_backfires(verbatim: Measurement) -> None:
 
 
 @in_the_office
+@four_remedies
 def test_each_remedy(
     failgain: Failgain,
     failgain_environment: Environment,

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from pytest_failgain.assertions import (
         assert_repeat_probability_at_most as assert_repeat_probability_at_most,
     )
+    from pytest_failgain.blocking.processor import BlockedActions as BlockedActions
+    from pytest_failgain.blocking.search import generate_blocked as generate_blocked
     from pytest_failgain.case_files import load_cases as load_cases
     from pytest_failgain.case_files import save_cases as save_cases
     from pytest_failgain.conditions import Condition as Condition
     from pytest_failgain.environments.protocol import Environment as Environment
+    from pytest_failgain.environments.protocol import RolloutEnvironment as RolloutEnvironment
     from pytest_failgain.errors import CaseError as CaseError
     from pytest_failgain.errors import FailgainError as FailgainError
     from pytest_failgain.errors import HarnessError as HarnessError
@@ -38,6 +41,18 @@ if TYPE_CHECKING:
     from pytest_failgain.measurement import Measurement as Measurement
     from pytest_failgain.measurement import gain_difference as gain_difference
     from pytest_failgain.measurement import inversion_removed as inversion_removed
+    from pytest_failgain.rollout.assertions import assert_not_stuck as assert_not_stuck
+    from pytest_failgain.rollout.assertions import (
+        assert_repeat_rate_at_most as assert_repeat_rate_at_most,
+    )
+    from pytest_failgain.rollout.assertions import (
+        assert_success_not_reduced as assert_success_not_reduced,
+    )
+    from pytest_failgain.rollout.assertions import (
+        assert_success_rate_at_least as assert_success_rate_at_least,
+    )
+    from pytest_failgain.rollout.results import Rollouts as Rollouts
+    from pytest_failgain.rollout.results import rollout_difference as rollout_difference
     from pytest_failgain.statistics import Estimate as Estimate
     from pytest_failgain.trajectory import Action as Action
     from pytest_failgain.trajectory import FailureCase as FailureCase
@@ -60,9 +75,18 @@ _HOME = {
         "assert_inversion_removed",
         "assert_repeat_probability_at_most",
     ),
+    "blocking.processor": ("BlockedActions",),
+    "blocking.search": ("generate_blocked",),
     "conditions": ("Condition",),
-    "environments.protocol": ("Environment",),
+    "environments.protocol": ("Environment", "RolloutEnvironment"),
     "harnesses": ("Harness", "RemediedHarness"),
+    "rollout.assertions": (
+        "assert_not_stuck",
+        "assert_repeat_rate_at_most",
+        "assert_success_not_reduced",
+        "assert_success_rate_at_least",
+    ),
+    "rollout.results": ("Rollouts", "rollout_difference"),
     "statistics": ("Estimate",),
     "case_files": ("load_cases", "save_cases"),
     "errors": (

@@ -41,17 +41,13 @@ def assert_corrective_gain_nonnegative(
         UsageError: when `tolerance` is negative or not finite, or there is no such demand.
     """
     __tracebackhide__ = True
-    if not (_is_finite(tolerance) and tolerance >= 0):
-        raise UsageError(f"tolerance must be 0 or more nats per token, not {tolerance!r}")
-    if demand not in DEMANDS:
-        choices = ", ".join(repr(known) for known in DEMANDS)
-        raise UsageError(f"there is no demand {demand!r}; there are: {choices}")
+    check_tolerance(tolerance, "0 or more nats per token")
+    check_demand(demand)
     _require_cases(result)
     gain = result.estimates["corrective_gain_per_token"]
-    bounds = (("upper bound", gain.high), ("mean", gain.value), ("lower bound", gain.low))
-    name, decisive = dict(zip(DEMANDS, bounds, strict=True))[demand]
+    name, bound = decisive(gain, demand)
     # `not >=` also fails on NaN: an unknown bound meets no demand.
-    if not decisive >= -tolerance:
+    if not bound >= -tolerance:
         _fail(
             result,
             # Not -tolerance, which would be shown as -0.000 for 0.
@@ -91,7 +87,7 @@ def assert_repeat_probability_at_most(result: Measurement, maximum: float) -> No
         UsageError: when `maximum` is not between 0 and 1.
     """
     __tracebackhide__ = True
-    _check_share("maximum", maximum)
+    check_share("maximum", maximum)
     _require_cases(result)
     after = result.estimates["repeat_probability_after"]
     before = result.estimates["repeat_probability_before"]
@@ -121,7 +117,7 @@ def assert_greedy_repeat_rate_at_most(result: Measurement, maximum: float) -> No
         UsageError: when `maximum` is not between 0 and 1.
     """
     __tracebackhide__ = True
-    _check_share("maximum", maximum)
+    check_share("maximum", maximum)
     _require_cases(result)
     after = result.estimates["greedy_repeat_after"]
     before = result.estimates["greedy_repeat_before"]
@@ -172,7 +168,41 @@ def _require_cases(result: Measurement) -> None:
         )
 
 
-def _check_share(name: str, value: float) -> None:
+def check_demand(demand: str) -> None:
+    """Refuse what is none of `DEMANDS`.
+
+    Raises:
+        UsageError: naming them.
+    """
+    __tracebackhide__ = True
+    if demand not in DEMANDS:
+        choices = ", ".join(repr(known) for known in DEMANDS)
+        raise UsageError(f"there is no demand {demand!r}; there are: {choices}")
+
+
+def decisive(estimate: Estimate, demand: str) -> tuple[str, float]:
+    """What `demand` asks about of an estimate, by name: a bound or the mean."""
+    bounds = (("upper bound", estimate.high), ("mean", estimate.value))
+    return dict(zip(DEMANDS, (*bounds, ("lower bound", estimate.low)), strict=True))[demand]
+
+
+def check_tolerance(value: float, fits: str) -> None:
+    """Refuse a tolerance that is negative or not finite; `fits` says what one may be.
+
+    Raises:
+        UsageError: naming the value.
+    """
+    __tracebackhide__ = True
+    if not (_is_finite(value) and value >= 0):
+        raise UsageError(f"tolerance must be {fits}, not {value!r}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse what is no share between 0 and 1.
+
+    Raises:
+        UsageError: naming the argument and the value.
+    """
     __tracebackhide__ = True
     if not (_is_finite(value) and 0 <= value <= 1):
         raise UsageError(f"{name} must be a share between 0 and 1, not {value!r}")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pytest_failgain.errors import UsageError
-from pytest_failgain.harnesses import DESCRIBED, DESCRIBED_MINIMAL, INSTRUCTED, Remedy
 from pytest_failgain.padding import PADDINGS, CountTokens
+from pytest_failgain.remedies import DESCRIBED, DESCRIBED_MINIMAL, INSTRUCTED, Remedy
 from pytest_failgain.trajectory import FailureCase, Step, Trajectory
 
 

@@ -9,27 +9,30 @@ from pathlib import Path
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition, condition_named
 from pytest_failgain.environments import build_environment
-from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.environments.protocol import Environment, RolloutEnvironment
 from pytest_failgain.environments.settings import EnvironmentSettings, ignore_note
+from pytest_failgain.errors import UsageError
 from pytest_failgain.harnesses import VERBATIM, Harness, RemediedHarness, remedied
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.models import default_cache_dir
 from pytest_failgain.progress import NoProgress, Progress
-from pytest_failgain.scoring.protocol import Scorer
+from pytest_failgain.rollout.results import Rollouts
+from pytest_failgain.rollout.run import rollout
+from pytest_failgain.scoring.protocol import Decoder, Scorer
 from pytest_failgain.trajectory import FailureCase
 
 
 class Failgain:
-    """Measures harnesses with one model.
+    """Measures harnesses with one model, and lets it act with them.
 
     `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
     the first measurement needs it. `prompt_format` is what writes chat messages for it: its own
     "template", the "plain" format of headed turns, or "auto", the template where there is one with
-    a system role and else the plain format. With `keep_scores`, scores and the outcomes of executed
-    programs are kept in the cache folder and not found again. `cases`, if given, is the number of
-    cases that an environment gives wherever a number is asked for. `mbpp` is a file of problems for
-    the environment `program_repair`, and `allow_code_execution` lets a model's own programs run
-    there.
+    a system role and else the plain format. With `keep_scores`, scores, replies and the outcomes of
+    executed programs are kept in the cache folder and not found again. `cases`, if given, is the
+    number of cases and of tasks that an environment gives wherever a number is asked for. `mbpp` is
+    a file of problems for the environment `program_repair`, and `allow_code_execution` lets a
+    model's own programs run there.
     `on_note` is told what there is to know about an environment's cases and about the cache folder,
     as a subject and a text; see `EnvironmentSettings`.
 
@@ -57,11 +60,13 @@ class Failgain:
         allow_code_execution: bool = False,
         progress: Progress | None = None,
         on_measured: Callable[[Measurement], None] | None = None,
+        on_rolled_out: Callable[[Rollouts], None] | None = None,
         on_note: Callable[[str, str], None] = ignore_note,
     ) -> None:
         folder = None if cache_dir is None else Path(cache_dir)
         self._progress = progress or NoProgress()
         self._on_measured = on_measured
+        self._on_rolled_out = on_rolled_out
         self._cases = cases
         self._settings = EnvironmentSettings(
             seed=seed,
@@ -151,4 +156,55 @@ class Failgain:
         )
         if self._on_measured is not None:
             self._on_measured(result)
+        return result
+
+    def rollout(
+        self,
+        harness: Harness,
+        environment: Environment,
+        tasks: int = 24,
+        max_steps: int = 6,
+        *,
+        primed: bool = False,
+        block: str | None = None,
+        demonstrations: int = 8,
+        temperature: float = 0.0,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> Rollouts:
+        """Let the model act in `environment` with `harness`; see `rollout.run.rollout`.
+
+            environment = failgain.environment("tool_calls")
+            failgain.rollout(failgain.remedy("described+searched"), environment).summary()
+
+        Raises:
+            FailgainError: of the kinds that `rollout.run.rollout` names, and `ModelError`.
+        """
+        if not isinstance(environment, RolloutEnvironment):
+            raise UsageError(
+                f"nothing can act in the environment {environment.name!r}: it has no episodes "
+                "(see environments.protocol.RolloutEnvironment)"
+            )
+        scorer = self.scorer
+        if not isinstance(scorer, Decoder):
+            raise UsageError(
+                f"{type(scorer).__name__} scores but writes no replies: give a model, or a scorer "
+                "with decode() (see scoring.protocol.Decoder)"
+            )
+        result = rollout(
+            scorer,
+            harness,
+            environment,
+            tasks,
+            max_steps,
+            primed=primed,
+            block=block,
+            demonstrations=demonstrations,
+            temperature=temperature,
+            samples=samples,
+            seed=seed,
+            progress=self._progress,
+        )
+        if self._on_rolled_out is not None:
+            self._on_rolled_out(result)
         return result

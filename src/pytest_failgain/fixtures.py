@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_failgain.stash import MEASUREMENTS, NOTES, SETTINGS
+from pytest_failgain.stash import MEASUREMENTS, NOTES, ROLLOUTS, SETTINGS
 
 if TYPE_CHECKING:
     from pytest_failgain.environments.protocol import Environment
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 # Written out, because collecting tests must not import what the names stand for.
 ENVIRONMENT_NAMES = ("tool_calls", "program_repair")
-REMEDY_NAMES = ("instructed", "described", "described-minimal", "dropped")
+REMEDY_NAMES = (
+    "instructed",
+    "redirected",
+    "collapsed",
+    "stripped",
+    "advised",
+    "labelled",
+    "described",
+    "described-minimal",
+    "dropped",
+)
 
 NO_MODEL = (
     "no model to measure with: pass --failgain-model smollm2-135m, or set FAILGAIN_MODEL or the "
@@ -57,6 +67,7 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         allow_code_execution=settings.allow_code_execution,
         progress=pytest_progress(config),
         on_measured=config.stash[MEASUREMENTS].append,
+        on_rolled_out=config.stash[ROLLOUTS].append,
         on_note=config.stash[NOTES].__setitem__,
     )
 

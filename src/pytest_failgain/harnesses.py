@@ -1,18 +1,15 @@
-"""Harnesses turn a trajectory into a prompt; remedies change what a harness records of a failure.
-
-A remedy is a function from trajectory to trajectory that comes before the harness, so it can be put
-before *any* harness: `described` before the reference harness is the paper's abstraction, and
-before yours it shows what yours would gain by it.
-"""
+"""Harnesses turn a trajectory into a prompt; remedies and blocks are joined to them by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pytest_failgain.blocking.kinds import BLOCKS, BlockKind
 from pytest_failgain.errors import UsageError
 from pytest_failgain.prompt import Message
+from pytest_failgain.remedies import CHANGING, REMEDIES, TAKING_AWAY, Remedy
 from pytest_failgain.trajectory import Step, Trajectory, UserTurn
 
 
@@ -26,25 +23,17 @@ class Harness(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
-    """A named change of the trajectory, made before a harness renders it.
-
-    `by_construction` says what follows from the remedy's definition alone, for reports: such a
-    figure is no finding.
-    """
-
-    name: str
-    transform: Callable[[Trajectory], Trajectory]
-    by_construction: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RemediedHarness:
-    """`base` with `remedies` put before it, in their order."""
+    """`base` with `remedies` put before it, in their order.
+
+    `block` is what a decoder does about failed actions that are made again. It changes no prompt,
+    only what a model can answer to it.
+    """
 
     name: str
     base: Harness
     remedies: tuple[Remedy, ...] = ()
+    block: BlockKind | None = None
 
     def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str:
         for remedy in self.remedies:
@@ -53,11 +42,18 @@ class RemediedHarness:
 
     @property
     def by_construction(self) -> str | None:
-        """What the remedy makes certain before anything is measured, or None.
+        """What the remedy or the block makes certain before anything is measured, or None.
 
-        Beside a second remedy nothing is certain: each changes what the other's note rests on.
+        Beside a second remedy nothing is certain of either: each changes what the other's note
+        rests on. A block leaves the contexts as they are, but with one no gain is measured.
         """
-        return self.remedies[0].by_construction if len(self.remedies) == 1 else None
+        remedy = self.remedies[0] if len(self.remedies) == 1 else None
+        if self.block:
+            notes = (remedy.because if remedy else "", self.block.by_construction)
+            return ", and ".join(filter(None, notes))
+        if remedy is None or remedy.by_construction is None:
+            return None
+        return ": ".join(filter(None, (remedy.by_construction, remedy.because)))
 
 
 def render_verbatim(trajectory: Trajectory) -> list[Message]:
@@ -111,139 +107,59 @@ def _native_turns(index: int, step: Step) -> list[Message]:
 
 VERBATIM = RemediedHarness("verbatim", render_verbatim)
 
-GLOSSES = {
-    "unknown_tool": "no tool of that name exists",
-    "missing_argument": "it lacked an argument that is required",
-    "unexpected_argument": "it had an argument that the tool does not take",
-    "type_error": "an argument was of the wrong type",
-    "format_error": "an argument was not in the format that the tool takes",
-    "permission_error": "its target may not be changed",
-    "contact_not_found": "there is no such contact",
-    "file_not_found": "there is no such file",
-    "team_not_found": "there is no such team",
-    "event_not_found": "there is no such event",
-    "attendee_not_found": "there is no such attendee",
-    "folder_not_found": "there is no such folder",
-    "recipient_not_found": "there is no such recipient",
-    "unsupported_conversion": "the tool does not do that conversion",
-    "parse_error": "it was not one readable call",
-    "arity_error": "it had too many arguments",
-    "state_error": "it does not fit the present state",
-    "test_failure": "a test did not pass",
-    "runtime_error": "it stopped with an exception",
-    "syntax_error": "it is not valid code",
-    "timeout": "it ran out of time",
-}
-
-
-# What failed was a program then, and no call of a tool.
-_PROGRAM_FAMILIES = {"test_failure", "runtime_error", "syntax_error", "timeout"}
-
-
-def _describe(attempt: int, step: Step) -> str:
-    gloss = GLOSSES.get(step.error_family or "", "it did not work")
-    if step.tool is None and step.error_family in _PROGRAM_FAMILIES:
-        return f"[Attempt {attempt}: the program failed because {gloss}. Write a different one.]"
-    tool = f"the call to {step.tool}" if step.tool else "the call"
-    return f"[Attempt {attempt}: {tool} failed because {gloss}. Make a different call.]"
-
-
-def _describe_minimally(attempt: int, step: Step) -> str:
-    return f"[Attempt {attempt} failed.]"
-
-
-def _replace_failures(
-    trajectory: Trajectory, name: str, write: Callable[[int, Step], str]
-) -> Trajectory:
-    steps: list[Step | UserTurn] = []
-    attempt = 0
-    for step in trajectory.steps:
-        if isinstance(step, Step) and step.failed:
-            attempt += 1
-            text = step.records[name] if name in step.records else write(attempt, step)
-            steps.append(UserTurn(text))
-        else:
-            steps.append(step)
-    return replace(trajectory, steps=tuple(steps))
-
-
-def describe_failures(trajectory: Trajectory) -> Trajectory:
-    """Failed steps become a description from tool name and error family, without arguments."""
-    return _replace_failures(trajectory, "described", _describe)
-
-
-def describe_failures_minimally(trajectory: Trajectory) -> Trajectory:
-    """Failed steps become a bare notice that an attempt failed."""
-    return _replace_failures(trajectory, "described-minimal", _describe_minimally)
-
-
-def drop_failures(trajectory: Trajectory) -> Trajectory:
-    """Failed steps leave no trace: the retry starts from a clean context."""
-    kept = (step for step in trajectory.steps if isinstance(step, UserTurn) or not step.failed)
-    return replace(trajectory, steps=tuple(kept))
-
-
-INSTRUCTION = (
-    "Some of your calls so far have failed. A call that failed must not be made again as it was; "
-    "correct it first."
-)
-
-
-def instruct(trajectory: Trajectory) -> Trajectory:
-    """Once a step failed, the system prompt ends with the instruction not to repeat it."""
-    failures = [step for step in trajectory.steps if isinstance(step, Step) and step.failed]
-    if not failures:
-        return trajectory
-    instruction = failures[0].records.get("instructed", INSTRUCTION)
-    system = f"{trajectory.system}\n{instruction}" if trajectory.system else instruction
-    return replace(trajectory, system=system)
-
-
-DESCRIBED = Remedy("described", describe_failures)
-DESCRIBED_MINIMAL = Remedy("described-minimal", describe_failures_minimally)
-INSTRUCTED = Remedy("instructed", instruct)
-DROPPED = Remedy(
-    "dropped",
-    drop_failures,
-    by_construction="gain 0: the retry's context is the one before the attempt",
-)
-
-# The order is the order of application: an instruction is given because of failures that a later
-# remedy may describe or drop, so it has to look at them first.
-REMEDIES = {remedy.name: remedy for remedy in (INSTRUCTED, DESCRIBED, DESCRIBED_MINIMAL, DROPPED)}
-
-_REWRITING = {DESCRIBED.name, DESCRIBED_MINIMAL.name, DROPPED.name}
-
 
 def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
     """`harness` with the remedies that `name` joins by "+", as in "verbatim+instructed".
 
     "verbatim" stands for the harness as it is. Remedies are applied in one fixed order, whatever
-    their order in the name.
+    their order in the name. One of them may be a block, as in "described+searched".
 
     Raises:
         UsageError: when a part of the name is no remedy, or stands twice, or when two of them
-            would each take the failed step away.
+            can't be joined.
     """
     parts = [part.strip() for part in name.split("+")]
     for part in parts:
-        if part != "verbatim" and part not in REMEDIES:
+        if part != "verbatim" and part not in REMEDIES and part not in BLOCKS:
             raise UsageError(
                 f"there is no remedy {part!r} (in {name!r}); there are: verbatim, "
-                f"{', '.join(REMEDIES)}; join several with '+'"
+                f"{', '.join(REMEDIES)}, and at the decoder: {', '.join(BLOCKS)}; join several "
+                "with '+'"
             )
         if parts.count(part) > 1:
             raise UsageError(f"the remedy {part!r} stands twice in {name!r}; name it once")
-    rewriting = [part for part in parts if part in _REWRITING]
-    if len(rewriting) > 1:
-        raise UsageError(
-            f"{' and '.join(rewriting)} in {name!r} can't be joined: each takes the failed step "
-            "away, so only the first would do anything; choose one"
-        )
+    _check_joined(name, parts)
     chosen = tuple(remedy for remedy in REMEDIES.values() if remedy.name in parts)
+    block = _only_block(name, [BLOCKS[part] for part in parts if part in BLOCKS], harness)
     if harness is not VERBATIM:
         parts = [harness_name(harness), *(part for part in parts if part != "verbatim")]
-    return RemediedHarness("+".join(parts), harness, chosen)
+    return RemediedHarness("+".join(parts), harness, chosen, block)
+
+
+def _check_joined(name: str, parts: Sequence[str]) -> None:
+    taking_away = [part for part in parts if part in TAKING_AWAY]
+    changing = [part for part in parts if part in CHANGING]
+    if len(taking_away) > 1:
+        raise UsageError(
+            f"{' and '.join(taking_away)} in {name!r} can't be joined: each takes the failed step "
+            "away, so only the first would do anything; choose one"
+        )
+    if taking_away and changing:
+        raise UsageError(
+            f"{taking_away[0]} and {changing[0]} in {name!r} can't be joined: {taking_away[0]} "
+            f"takes away the failed step that {changing[0]} would change; choose one"
+        )
+
+
+def _only_block(name: str, blocks: Sequence[BlockKind], harness: Harness) -> BlockKind | None:
+    if isinstance(harness, RemediedHarness) and harness.block:
+        blocks = [harness.block, *blocks]
+    if len(blocks) > 1:
+        raise UsageError(
+            f"{' and '.join(block.name for block in blocks)} can't be joined (in {name!r}): a "
+            "decoder blocks failed actions in one way; choose one"
+        )
+    return blocks[0] if blocks else None
 
 
 def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
@@ -256,7 +172,7 @@ def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
     remedies = sorted(
         (*harness.remedies, remedy), key=lambda one: order.index(one) if one in order else -1
     )
-    return RemediedHarness(f"{harness.name}+{remedy.name}", harness.base, tuple(remedies))
+    return replace(harness, name=f"{harness.name}+{remedy.name}", remedies=tuple(remedies))
 
 
 def harness_name(harness: Harness) -> str:

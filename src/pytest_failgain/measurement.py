@@ -320,12 +320,14 @@ def measure(
         CaseError: when two cases have one id.
         HarnessError: when the harness fails on a case.
         ScoringError: when a prompt can't be rendered, or the model gives impossible numbers.
-        UsageError: when `before` or `failed` is not among the conditions, or two have one name.
+        UsageError: when `before` or `failed` is not among the conditions, or two have one name, or
+            when the harness has a block.
     """
     if isinstance(cases, FailureCase):
         raise UsageError("cases must be a list of failure cases; put the one case into a list")
     cases, conditions = tuple(cases), tuple(conditions)
     _check_inputs(cases, conditions)
+    _check_unblocked(harness)
     name = harness_name(harness)
     environment = "+".join(dict.fromkeys(case.environment or "own cases" for case in cases))
     rows: list[Row] = []
@@ -394,6 +396,15 @@ def _check_inputs(cases: Sequence[FailureCase], conditions: Sequence[Condition])
                 f"the case id {case_id!r} stands {times} times among the cases; give every case an "
                 "id of its own"
             )
+
+
+def _check_unblocked(harness: Harness) -> None:
+    if isinstance(harness, RemediedHarness) and harness.block:
+        raise UsageError(
+            f"the harness {harness.name!r} has the block {harness.block.name!r}, which changes "
+            "what is decoded and nothing of what is scored: measure the same harness without it, "
+            "or see what it does with failgain.rollout"
+        )
 
 
 _CaseRows = tuple[list[Row], set[str]]
@@ -471,11 +482,11 @@ def _without_effect(harness: Harness, cases: Sequence[FailureCase]) -> str | Non
             return None
         if plain != render(harness, trajectory, case_id=case.case_id):
             return None
-    base = harness_name(harness.base)
-    return (
-        f"no prompt differs from {base}'s own: to be instructed, {base} has to write the "
-        "trajectory's system prompt, and to have failures described, its UserTurns"
+    needed = (
+        f"{remedy.name} changes something only where {remedy.acts_where}"
+        for remedy in harness.remedies
     )
+    return f"no prompt differs from {harness_name(harness.base)}'s own: {'; '.join(needed)}"
 
 
 def _check_numbers(model: ModelIdentity, score: Score, place: str) -> None:

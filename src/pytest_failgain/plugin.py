@@ -18,7 +18,7 @@ from pytest_failgain.fixtures import (
     failgain_transcript,
 )
 from pytest_failgain.options import OPTIONS, add_options, read_settings
-from pytest_failgain.stash import MEASUREMENTS, NOTES, SETTINGS
+from pytest_failgain.stash import MEASUREMENTS, NOTES, ROLLOUTS, SETTINGS
 
 __all__ = [
     "failgain",
@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SETTINGS] = read_settings(config, os.environ)
     config.stash[MEASUREMENTS] = []
+    config.stash[ROLLOUTS] = []
     config.stash[NOTES] = {}
 
 
@@ -69,30 +70,33 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Under xdist: the controller takes in what a worker measured and noted."""
+    """Under xdist: the controller takes in what a worker found and noted."""
     pickled = getattr(node, "workeroutput", {}).get(_WORKER_KEY)
     if pickled is not None:
         # Our own worker process wrote these bytes.
-        measurements, notes = pickle.loads(pickled)
+        measurements, rollouts, notes = pickle.loads(pickled)
         node.config.stash[MEASUREMENTS].extend(measurements)
+        node.config.stash[ROLLOUTS].extend(rollouts)
         node.config.stash[NOTES].update(notes)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     workeroutput = getattr(session.config, "workeroutput", None)
-    found = session.config.stash[MEASUREMENTS], session.config.stash[NOTES]
+    stash = session.config.stash
+    found = stash[MEASUREMENTS], stash[ROLLOUTS], stash[NOTES]
     if workeroutput is not None and any(found):
         workeroutput[_WORKER_KEY] = pickle.dumps(found)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     stash = terminalreporter.config.stash
-    measurements, notes = stash[MEASUREMENTS], [*stash[NOTES].values()]
-    if measurements or notes:
+    measurements, rollouts = stash[MEASUREMENTS], stash[ROLLOUTS]
+    notes = [*stash[NOTES].values()]
+    if measurements or rollouts or notes:
         from pytest_failgain.report.terminal import write_summary
 
         try:
-            write_summary(terminalreporter, measurements, notes)
+            write_summary(terminalreporter, measurements, rollouts, notes)
         except Exception as error:  # a summary must not take the run's own results with it
             terminalreporter.write_line(
                 f"failgain: the summary broke off ({type(error).__name__}: {error}); the tests' "

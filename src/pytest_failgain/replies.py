@@ -71,8 +71,12 @@ def read_call(action: str) -> Call | None:
 
 
 def _call_meaning(action: str) -> Hashable | None:
-    call = read_call(action)
-    return None if call is None else call.canonical
+    try:
+        call = read_call(action)
+        return None if call is None else call.canonical
+    except (ValueError, RecursionError):
+        # These come of values that can be read but not printed.
+        return None
 
 
 CALL_LINES = ReplyStyle("call lines", call_in_line, _call_meaning, one_line=True, self_ending=True)

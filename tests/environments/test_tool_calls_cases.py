@@ -146,6 +146,7 @@ def test_the_failed_step_is_what_the_runtime_answers() -> None:
         assert case.failed.tool == outcome.tool
         assert case.failed.error_family == failure.family
         assert case.failed.observation == failure.standard
+        assert case.failed.records == {"advised": failure.detail}
         assert case.observations.terse == failure.terse
         assert case.observations.verbose == failure.verbose
         assert case.observations.echoed == failure.echoed(str(case.failed.action))
@@ -162,6 +163,7 @@ def test_the_other_failure_is_what_the_runtime_answers_to_the_first_distractor()
             failed=True,
             error_family=outcome.failure.family,
             tool=outcome.tool,
+            records={"advised": outcome.failure.detail},
         )
 
 
@@ -216,6 +218,8 @@ def test_verbosity_is_that_of_the_failed_step_alone(verbosity: str) -> None:
             "verbose": case.observations.verbose,
         }
         assert case.failed.observation == texts[verbosity]
+        # A verbose error has told the advice.
+        assert ("advised" in case.failed.records) == (verbosity != "verbose")
         assert case.observations == standard.observations
         assert case.trajectory == standard.trajectory
 

@@ -16,7 +16,7 @@ from pytest_failgain.environments.tool_calls.failures import Failure
 from pytest_failgain.environments.tool_calls.runtime import Outcome, attempt, execute
 from pytest_failgain.environments.tool_calls.tools import TOOLS
 from pytest_failgain.environments.tool_calls.world import World
-from pytest_failgain.harnesses import GLOSSES
+from pytest_failgain.remedies import GLOSSES
 from pytest_failgain.trajectory import Action, ToolCall
 
 TASKS = ToolCallsEnvironment().tasks

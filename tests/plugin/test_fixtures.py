@@ -9,7 +9,7 @@ from agent_projects import CONFTEST, MEASURES_MINE, USES_NOTHING, has_section, o
 
 from pytest_failgain.environments import ENVIRONMENTS
 from pytest_failgain.fixtures import ENVIRONMENT_NAMES, NO_MODEL, REMEDY_NAMES
-from pytest_failgain.harnesses import REMEDIES
+from pytest_failgain.remedies import REMEDIES
 
 NEEDS_A_MODEL = """
 def test_measures(failgain):
@@ -94,7 +94,7 @@ def test_parameters_are_named_after_environments_and_remedies(project: pytest.Py
         *(
             f"test_both[{name}-{remedy}]"
             for name in ("tool_calls", "program_repair")
-            for remedy in ("instructed", "described", "described-minimal", "dropped")
+            for remedy in REMEDIES
         ),
     }
 

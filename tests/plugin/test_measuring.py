@@ -91,7 +91,7 @@ def test_remedy(failgain, failgain_remedy, cases):
 """,
     )
     result = project.runpytest(*with_model, "-q")
-    result.assert_outcomes(passed=7)
+    result.assert_outcomes(passed=12)
     names = ["render_mine", "verbatim", "instructed", "described", "described-minimal", "dropped"]
     assert measured_names(result) == names
     said = [line for line in section(result) if line.startswith("dropped: by construction")]

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
-from pytest_failgain.environments.protocol import Environment
+from pytest_failgain.environments.protocol import Episode, RolloutEnvironment
 from pytest_failgain.environments.settings import EnvironmentSettings, did_you_mean
 from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.errors import UsageError
+from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.trajectory import FailureCase
 
 
-def _tool_calls(settings: EnvironmentSettings) -> Environment:
+def _tool_calls(settings: EnvironmentSettings) -> RolloutEnvironment:
     form = settings.action_format or "python"
     return ToolCallsEnvironment(settings.seed, form, settings.verbosity)
 
 
-ENVIRONMENTS: dict[str, Callable[[EnvironmentSettings], Environment]] = {
+ENVIRONMENTS: dict[str, Callable[[EnvironmentSettings], RolloutEnvironment]] = {
     "tool_calls": _tool_calls,
     "program_repair": ProgramRepairEnvironment,
 }
@@ -27,9 +28,12 @@ ENVIRONMENTS: dict[str, Callable[[EnvironmentSettings], Environment]] = {
 
 @dataclass(frozen=True, slots=True)
 class _FixedCount:
-    """An environment that gives `count` cases whatever number is asked for, else as it is."""
+    """An environment that gives `count` cases or episodes whatever number is asked for.
 
-    inner: Environment
+    For the rest it is as it was.
+    """
+
+    inner: RolloutEnvironment
     count: int
 
     @property
@@ -39,13 +43,26 @@ class _FixedCount:
     def cases(self, count: int | None = None) -> Sequence[FailureCase]:
         return self.inner.cases(self.count)
 
+    @property
+    def replies(self) -> ReplyStyle:
+        return self.inner.replies
+
+    @property
+    def reply_tokens(self) -> int:
+        return self.inner.reply_tokens
+
+    def episodes(
+        self, count: int, *, primed: bool = False, demonstrations: int = 8
+    ) -> Sequence[Episode]:
+        return self.inner.episodes(self.count, primed=primed, demonstrations=demonstrations)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
 
 def build_environment(
     name: str, settings: EnvironmentSettings | None = None, *, count: int | None = None
-) -> Environment:
+) -> RolloutEnvironment:
     """The environment called `name`; `count`, if given, overrides the numbers that tests ask for.
 
     Raises:

@@ -81,7 +81,8 @@ class RolloutEnvironment(Environment, Protocol):
 
         A `primed` episode starts just after a given failure, the last step of its trajectory; those
         are the failures of `cases(count)`. `demonstrations` is the number of other tasks, solved,
-        that are told before each task, as turns of the same chat.
+        that are told before each task, as turns of the same chat; fewer of them are those that
+        would stand nearest to the task.
 
         Raises:
             UsageError: when there are fewer tasks or demonstrations, or they can't be run here.

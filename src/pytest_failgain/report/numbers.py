@@ -37,6 +37,11 @@ def signed_value(estimate: Interval) -> str:
     return f"{estimate.value:+.3f}" if estimate.n else "-"
 
 
+def number(estimate: Interval, decimals: int) -> str:
+    """`3.4`, or `-` where nothing is known."""
+    return f"{estimate.value:.{decimals}f}" if estimate.n else "-"
+
+
 def percent(share: float) -> str:
     """`83%`, or `-` where nothing is known."""
     # A rounded zero has no sign.
@@ -44,7 +49,9 @@ def percent(share: float) -> str:
 
 
 def percents(estimate: Interval) -> str:
-    """`105% [104%, 106%]`, and `[unknown]` where there is no interval."""
+    """`105% [104%, 106%]`, `[unknown]` without an interval, or `-` without a value."""
+    if not estimate.n:
+        return "-"
     value = percent(estimate.value)
     if not math.isfinite(estimate.low):
         return f"{value} [unknown]"

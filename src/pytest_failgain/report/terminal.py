@@ -11,7 +11,17 @@ import pytest
 
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement, gain_difference, inversion_removed
+from pytest_failgain.report.columns import aligned
 from pytest_failgain.report.numbers import change, percent, percents, signed, signed_value
+from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
+from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
+from pytest_failgain.report.rollouts import (
+    rollout_cells,
+    rollout_groups,
+    rollout_heading,
+    rollout_notes,
+)
+from pytest_failgain.rollout.results import Rollouts
 
 REFERENCE = "verbatim"
 # Reasons name lengths, so every skipped case may have its own.
@@ -48,30 +58,43 @@ class SummaryRow:
 def write_summary(
     reporter: pytest.TerminalReporter,
     measurements: Sequence[Measurement],
+    rollouts: Sequence[Rollouts] = (),
     notes: Sequence[str] = (),
 ) -> None:
-    """Write a section with one table for each environment, model and set of cases, then notes."""
+    """Write a section: a table for each environment, model and set of cases or tasks, then notes.
+
+    A legend follows the measurements, and another the rollouts.
+    """
     reporter.write_sep("=", "failgain", bold=True)
     for group in _groups(measurements):
         reporter.write_line(_heading(group[0]), bold=True)
         rows = [_row(measurement) for measurement in group]
-        shown = _used_columns(rows)
-        widths = [
-            max(len(line[i]) for line in [_HEADINGS, *(r.cells for r in rows)]) for i in shown
-        ]
-        reporter.write_line(_aligned([_HEADINGS[i] for i in shown], widths))
-        for row in rows:
-            line = _aligned([row.cells[i] for i in shown], widths)
+        headings, *lines = aligned(_HEADINGS, [row.cells for row in rows])
+        reporter.write_line(headings)
+        for row, line in zip(rows, lines, strict=True):
             reporter.write_line(line, red=row.verdict == "harmful", green=row.verdict == "fine")
         for measurement in group:
             compared = _compared(measurement, group)
             if compared is not None:
                 reporter.write_line(compared)
             _write_notes(reporter, measurement)
-    for note in notes:
-        reporter.write_line(f"note: {note}")
     if measurements:
         reporter.write_line(_LEGEND)
+    for results in rollout_groups(rollouts):
+        _write_rollouts(reporter, results)
+    if rollouts:
+        reporter.write_line(ROLLOUT_LEGEND)
+    for note in notes:
+        reporter.write_line(f"note: {note}")
+
+
+def _write_rollouts(reporter: pytest.TerminalReporter, group: Sequence[Rollouts]) -> None:
+    reporter.write_line(rollout_heading(group[0]), bold=True)
+    for line in aligned(ROLLOUT_HEADINGS, [rollout_cells(result) for result in group]):
+        reporter.write_line(line)
+    for result in group:
+        for note in rollout_notes(result, group):
+            reporter.write_line(note, yellow=": warning: " in note)
 
 
 _LEGEND = """\
@@ -169,18 +192,6 @@ def _reference(measurement: Measurement, group: Sequence[Measurement]) -> Measur
         if name in by_name and by_name[name] is not measurement:
             return by_name[name]
     return None
-
-
-def _used_columns(rows: Sequence[SummaryRow]) -> list[int]:
-    return [i for i in range(len(_HEADINGS)) if any(row.cells[i] != "-" for row in rows)]
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        cell.ljust(width) if i == 0 else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  ".join([first, *rest]).rstrip()
 
 
 def _write_notes(reporter: pytest.TerminalReporter, measurement: Measurement) -> None:

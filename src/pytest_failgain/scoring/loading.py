@@ -13,7 +13,7 @@ from pytest_failgain.choices import DTYPES
 from pytest_failgain.errors import ModelError
 from pytest_failgain.models import ModelFiles, default_cache_dir, resolve
 from pytest_failgain.progress import Progress
-from pytest_failgain.scoring import score_store
+from pytest_failgain.scoring import reply_store, score_store
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import ModelIdentity
 from pytest_failgain.scoring.rendering import check_prompt_format
@@ -40,8 +40,8 @@ def load_scorer(
 
     `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
     `fold_system` and `prompt_format` are those of `Renderer`. With `keep_scores`, what was scored
-    before is read from the folder `scores_in` (None: the cache folder) and what is new goes there;
-    `warn` is told when that folder is no use.
+    or written before is read from the folder `scores_in` (None: the cache folder) and what is new
+    goes there; `warn` is told when that folder is no use.
 
     Raises:
         UsageError: when there is no such prompt format.
@@ -63,10 +63,12 @@ def load_scorer(
     )
     if keep_scores:
         folder = scores_in or cache_dir or default_cache_dir()
-        path = folder / f"scores-{score_store.FORMAT}.sqlite3"
         # What else could move a number: the device's arithmetic, by its kind.
         model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
-        scorer.known = score_store.ScoreStore(path, model, warn=warn)
+        scores = folder / f"scores-{score_store.FORMAT}.sqlite3"
+        scorer.known = score_store.ScoreStore(scores, model, warn=warn)
+        replies = folder / f"replies-{reply_store.FORMAT}.sqlite3"
+        scorer.known_replies = reply_store.ReplyStore(replies, model, warn=warn)
     return scorer
 
 

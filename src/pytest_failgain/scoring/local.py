@@ -5,9 +5,8 @@ transformers and torch are imported only here and in `models`, and only when a m
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,23 @@ from numpy.typing import NDArray
 
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.prompt import Prompt
-from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
+from pytest_failgain.scoring.attention import attention_windows, cache_argument
+from pytest_failgain.scoring.decoding import BatchDecoder, Task
+from pytest_failgain.scoring.protocol import (
+    ModelIdentity,
+    Pair,
+    Refusal,
+    Reply,
+    ReplyRequest,
+    Score,
+)
 from pytest_failgain.scoring.rendering import Emitted, Rendered, Renderer
+from pytest_failgain.scoring.reply_store import KnownReplies, ReplyCache, request_key
 from pytest_failgain.scoring.score_cache import KnownScores, ScoreCache, TokenScores
 from pytest_failgain.scoring.token_tree import Tokens, TokenTree, build_tree, in_passes
+from pytest_failgain.scoring.vocabulary import Vocabulary
 from pytest_failgain.scoring.work import Work
+from pytest_failgain.scoring.writing import Writing
 
 if TYPE_CHECKING:
     import torch
@@ -57,9 +68,7 @@ class TreeEngine:
             rows = _LOGIT_BYTES // (4 * self.model.config.get_text_config().vocab_size)
             self.budget = max(64, min(_LONGEST_PASS, rows))
         self._forget()
-        parameters = inspect.signature(self.model.forward).parameters
-        # transformers renamed this argument in 5.2x and will refuse the old name.
-        self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
+        self._cache_argument = cache_argument(self.model)
 
     def run(self, tree: TokenTree) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Log-probability (nats) and argmax match of every scored node; NaN and False elsewhere.
@@ -189,22 +198,6 @@ def _read(
     return chosen.double().cpu().numpy(), matches.cpu().numpy()
 
 
-def attention_windows(config: Any) -> dict[str, int | None]:
-    """Window length in tokens by layer type, None for full attention.
-
-    Empty where a layer is of a kind that can't take a tree mask.
-    """
-    window = getattr(config, "sliding_window", None)
-    kinds = getattr(config, "layer_types", None)
-    if kinds is None:
-        used = window if getattr(config, "use_sliding_window", True) else None
-        return {"full_attention" if used is None else "sliding_attention": used}
-    known = {"full_attention": None, "sliding_attention": window}
-    if any(kind not in known for kind in kinds):
-        return {}
-    return {kind: known[kind] for kind in sorted(set(kinds))}
-
-
 def score_plainly(model: Any, context: Tokens, action: Tokens) -> TokenScores:
     """One uncached pass over context and action: the definition that the tree is held to.
 
@@ -222,10 +215,10 @@ def score_plainly(model: Any, context: Tokens, action: Tokens) -> TokenScores:
 class LocalScorer:
     """Scores with a transformers model: `model` and `tokenizer` as `load_files` loads them.
 
-    `fold_system` and `prompt_format` are those of `Renderer`. `known` holds the scores that need
-    not be computed again. `plain_reason` says why token trees can't be used for the model, in which
-    case every pair takes one plain pass and gives the same numbers, slowly. `work` adds up what was
-    computed so far.
+    `fold_system` and `prompt_format` are those of `Renderer`. `known` holds the scores and
+    `known_replies` the replies that need not be computed again. `plain_reason` says why token trees
+    can't be used for the model, in which case every pair takes one plain pass and gives the same
+    numbers, slowly. `work` adds up what was computed so far.
     """
 
     model: Any
@@ -235,16 +228,20 @@ class LocalScorer:
     prompt_format: str = "template"
     budget: int | None = None
     known: KnownScores = field(default_factory=ScoreCache)
+    known_replies: KnownReplies = field(default_factory=ReplyCache)
     plain_reason: str | None = field(default=None, init=False)
     work: Work = field(default=Work(), init=False)
     renderer: Renderer = field(init=False)
     _engine: TreeEngine = field(init=False)
+    _decoder: BatchDecoder | None = field(default=None, init=False)
+    _vocabulary: Vocabulary = field(init=False)
 
     def __post_init__(self) -> None:
         self.renderer = Renderer(
             self.tokenizer, self.identity.name, self.fold_system, self.prompt_format
         )
         self._engine = TreeEngine(self.model, self.budget)
+        self._vocabulary = Vocabulary.of(self.model, self.tokenizer)
         self.plain_reason = self._why_not_a_tree()
 
     @property
@@ -286,6 +283,66 @@ class LocalScorer:
                 encoded.append((rendered, emitted))
         scores = iter(self._scores(encoded))
         return [next(scores) if result is None else result for result in results]
+
+    def decode(self, requests: Sequence[ReplyRequest]) -> list[Reply | Refusal]:
+        """See `Decoder.decode`."""
+        results: list[Reply | Refusal | bytes] = []
+        wanted: dict[bytes, tuple[Rendered, ReplyRequest]] = {}
+        for request in requests:
+            rendered = self.renderer.render(request.prompt)
+            length, limit = len(rendered.tokens), self.context_limit
+            if limit is not None and length >= limit:
+                results.append(Refusal(f"the context is {length} tokens, the model takes {limit}"))
+                continue
+            room = request.max_tokens if limit is None else min(request.max_tokens, limit - length)
+            request = replace(request, max_tokens=room)
+            key = request_key(rendered.tokens, request)
+            wanted[key] = rendered, request
+            results.append(key)
+        known = {key: reply for key in wanted if (reply := self.known_replies.get(key))}
+        missing = {key: wanted[key] for key in wanted if key not in known}
+        fresh = dict(zip(missing, self._written([*missing.values()]), strict=True))
+        self.known_replies.put_all(fresh.items())
+        replies = known | fresh
+        return [replies[one] if isinstance(one, bytes) else one for one in results]
+
+    def _written(self, wanted: Sequence[tuple[Rendered, ReplyRequest]]) -> list[Reply]:
+        if not wanted:
+            return []
+        self._decoder = self._decoder or BatchDecoder(self.model)
+        tasks = [
+            Task(
+                rendered.tokens,
+                Writing(self._vocabulary, request.style, request.max_tokens, request.block),
+                request.sampling,
+            )
+            for rendered, request in wanted
+        ]
+        try:
+            self._decoder.write(tasks)
+        except ScoringError:
+            raise
+        except Exception as error:  # each model and device fails in its own way
+            said = " ".join(str(error).split())
+            raise ScoringError(
+                f"{self.identity.name} can't write replies: {type(error).__name__}: "
+                f"{said[:300]}; check that the tokenizer is the model's own, and that there is "
+                "memory enough"
+            ) from error
+        reason = self._decoder.plain_reason
+        notes = (f"decoded by plain passes, slowly: {reason}",) if reason else ()
+        return [
+            Reply(
+                text=task.writing.text,
+                ended=task.writing.ended,
+                n_tokens=len(task.writing.tokens),
+                n_decoded=task.writing.n_decoded,
+                prompt_tokens=len(task.prompt),
+                blocked=task.writing.blocked,
+                adaptations=(*rendered.adaptations, *notes),
+            )
+            for task, (rendered, _) in zip(tasks, wanted, strict=True)
+        ]
 
     def _scores(self, encoded: Sequence[tuple[Rendered, Emitted]]) -> list[Score]:
         sequences = [(rendered.tokens, emitted.tokens) for rendered, emitted in encoded]

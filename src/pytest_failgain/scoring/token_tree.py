@@ -57,7 +57,7 @@ def build_tree(sequences: Sequence[tuple[Tokens, Tokens]]) -> TokenTree:
     previous: tuple[int, ...] = ()
     for index in sorted(range(len(joined)), key=joined.__getitem__):
         sequence = joined[index]
-        shared = _common_prefix(previous, sequence)
+        shared = common_prefix(previous, sequence)
         for node in open_path[shared:]:
             ends[node] = len(tokens)
         del open_path[shared:]
@@ -85,7 +85,8 @@ def build_tree(sequences: Sequence[tuple[Tokens, Tokens]]) -> TokenTree:
     )
 
 
-def _common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+def common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """How many tokens `left` and `right` begin with alike."""
     # Sorted neighbours mostly share hundreds of tokens: bisect on slices, which compare in C.
     low, high = 0, min(len(left), len(right))
     while low < high:

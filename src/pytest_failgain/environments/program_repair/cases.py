@@ -69,21 +69,29 @@ class _Plan:
     reason: str | None = None
 
 
+def misfit(problem: Problem) -> str | None:
+    """Why a problem is of no use, as far as that shows before anything is executed."""
+    try:
+        parsed(problem.solution)
+    except SyntaxError:
+        return "whose solution is not Python"
+    try:
+        return None if problem.asserts else "without an assert"
+    except SyntaxError:
+        return "whose tests are not Python"
+
+
 def _plan(problem: Problem) -> _Plan:
-    try:
-        options = mutants(problem.solution)
-    except SyntaxError:
-        return _Plan(problem, reason="whose solution is not Python")
-    try:
-        tests = parsed("\n".join(problem.checks))
-    except SyntaxError:
-        return _Plan(problem, reason="whose tests are not Python")
-    if not any(isinstance(statement, ast.Assert) for statement in tests.body):
-        return _Plan(problem, reason="without an assert")
+    reason = misfit(problem)
+    if reason is not None:
+        return _Plan(problem, reason=reason)
     solution = (None, trials_of(problem, problem.solution))
     return _Plan(
         problem,
-        (solution, *((mutant, trials_of(problem, mutant.program)) for mutant in options)),
+        (
+            solution,
+            *((mutant, trials_of(problem, mutant.program)) for mutant in mutants(problem.solution)),
+        ),
     )
 
 
@@ -196,7 +204,7 @@ def make_case(
         distractors=tuple(form.write(other.mutant.program) for other in distractors),
         observations=Observations(
             neutral=observations.RECEIVED,
-            success=observations.success(executed.solved),
+            success=observations.success(executed.solved.tests),
             terse=observations.told(verdict, "terse"),
             verbose=observations.told(verdict, "verbose"),
             echoed=observations.echoed(verdict, str(failed.action)),

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 
+from pytest_failgain.environments.demonstrations import Demonstration, with_demonstrations
 from pytest_failgain.environments.program_repair import observations
 from pytest_failgain.environments.program_repair.cases import (
     Executed,
     execute_all,
     in_order,
     make_case,
+    misfit,
 )
+from pytest_failgain.environments.program_repair.episode import ProgramEpisode
 from pytest_failgain.environments.program_repair.formats import PROGRAM_FORMATS, read_program
 from pytest_failgain.environments.program_repair.problems import (
     Problem,
     load_problems,
     own_problems,
 )
+from pytest_failgain.environments.program_repair.replies import PROGRAMS
 from pytest_failgain.environments.sandbox import Trial
 from pytest_failgain.environments.sandbox.containment import weaknesses
 from pytest_failgain.environments.sandbox.trials import TrialRunner
@@ -29,6 +33,7 @@ from pytest_failgain.environments.settings import (
     check_choice,
 )
 from pytest_failgain.errors import UsageError
+from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.trajectory import Action, FailureCase, Step, Trajectory
 
 # So many problems are executed at once, and so many are named in a note.
@@ -52,6 +57,8 @@ class ProgramRepairEnvironment:
     """
 
     name = "program_repair"
+    # SmolLM2 takes at most 155 tokens for a solution of the project's own.
+    reply_tokens = 256
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self._settings = settings or EnvironmentSettings()
@@ -99,19 +106,80 @@ class ProgramRepairEnvironment:
         Raises:
             UsageError: unless the settings allow it.
         """
+        self._check_allowed()
+        program = read_program(action).rstrip()
+        trial = Trial(program, task.checks)
+        (verdict,) = self._runner.run([trial], f"Running a program for {task.name}")
+        if verdict.passed:
+            return Step(action, observations.success(verdict.tests))
+        told = observations.told(verdict, self._settings.verbosity)
+        return Step(action, told, failed=True, error_family=verdict.outcome)
+
+    def _check_allowed(self) -> None:
         if not self._settings.allow_code_execution:
             raise UsageError(
                 "a program that a model wrote is not run unless you say so, since nobody knows "
                 "what it does and no sandbox is perfect; allow it with "
                 "--failgain-allow-code-execution"
             )
-        program = read_program(action).rstrip()
-        trial = Trial(program, task.checks)
-        (verdict,) = self._runner.run([trial], f"Running a program for {task.name}")
-        if verdict.passed:
-            return Step(action, observations.success(verdict))
-        told = observations.told(verdict, self._settings.verbosity)
-        return Step(action, told, failed=True, error_family=verdict.outcome)
+
+    @property
+    def replies(self) -> ReplyStyle:
+        """How a model's replies are read as programs."""
+        return PROGRAMS
+
+    def episodes(
+        self, count: int, *, primed: bool = False, demonstrations: int = 8
+    ) -> tuple[ProgramEpisode, ...]:
+        """The first `count` problems that can be used, in the seed's order.
+
+        Demonstrations are the last ones, from the end, so none of them is a task as well. See
+        `protocol.RolloutEnvironment` for `primed`.
+
+        Raises:
+            UsageError: unless the settings allow programs of a model; when there are fewer problems
+                or cases beside the demonstrations; and as for `cases`.
+            CaseError: as for `cases`.
+        """
+        self._check_allowed()
+        usable = [problem for problem in self.tasks if misfit(problem) is None]
+        if not 0 <= demonstrations < len(usable):
+            raise UsageError(
+                f"program_repair cannot give {demonstrations} demonstrations: ask for 0 to "
+                f"{len(usable) - 1}, since one problem at least must be left to solve"
+            )
+        tasks = usable[: len(usable) - demonstrations]
+        told = [self._demonstration(task) for task in reversed(usable[len(tasks) :])]
+        starts = self._primed(count, tasks) if primed else self._free(count, tasks)
+        return tuple(
+            ProgramEpisode(task, with_demonstrations(trajectory, told), self.execute)
+            for task, trajectory in starts
+        )
+
+    def _demonstration(self, task: Problem) -> Demonstration:
+        solution = self._format.write(task.solution)
+        passed = Step(solution, observations.success(task.asserts))
+        return Demonstration(self.opening(task).goal, (passed,))
+
+    def _free(self, count: int, tasks: Sequence[Problem]) -> Iterator[tuple[Problem, Trajectory]]:
+        if not 1 <= count <= len(tasks):
+            raise UsageError(self._too_few(count, "tasks", len(tasks)))
+        for task in tasks[:count]:
+            yield task, self.opening(task)
+
+    def _primed(self, count: int, tasks: Sequence[Problem]) -> Iterator[tuple[Problem, Trajectory]]:
+        by_name = {task.name: task for task in tasks}
+        for number, case in enumerate(self.cases(count)):
+            if case.task_id not in by_name:
+                raise UsageError(self._too_few(count, "cases", number))
+            yield by_name[case.task_id], case.trajectory.then(case.failed)
+
+    def _too_few(self, count: int, what: str, available: int) -> str:
+        return (
+            f"program_repair cannot give {count} {what} beside the demonstrations: there are "
+            f"{available}. Ask for 1 to {available}, for fewer demonstrations, or give more "
+            "problems with --failgain-mbpp"
+        )
 
     def cases(self, count: int | None = None) -> tuple[FailureCase, ...]:
         """`count` cases, all of them for None; the first ones are the same for any count.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_failgain.environments.program_repair.source import parsed
 from pytest_failgain.errors import CaseError, UsageError
 from pytest_failgain.json_fields import Fields
 
@@ -34,6 +36,16 @@ class Problem:
     def checks(self) -> tuple[str, ...]:
         """What a program is run with: the tests, and before them what they need."""
         return (*self.setup, *self.tests)
+
+    @property
+    def asserts(self) -> int:
+        """The number of tests, as the runtime counts them.
+
+        Raises:
+            SyntaxError: when the tests are not Python.
+        """
+        statements = parsed("\n".join(self.checks)).body
+        return sum(isinstance(statement, ast.Assert) for statement in statements)
 
 
 @cache

@@ -101,12 +101,7 @@ def make_case(
     return FailureCase(
         case_id=variant.name,
         task_id=point.task.task_id,
-        trajectory=opening.then(
-            *(
-                Step(form.write(call), before.observation(), tool=before.tool)
-                for call, before in point.past
-            )
-        ),
+        trajectory=opening.then(*(before.step(form.write(call)) for call, before in point.past)),
         failed=failed,
         correct=form.write(point.correct),
         distractors=tuple(form.write(call) for call in distractors),
@@ -129,9 +124,7 @@ def _failed_step(
     outcome = execute(point.world, call)
     failure = outcome.failure
     assert failure is not None, f"{call} was meant to fail at {point.name}"
-    told = failure.told(verbosity)
-    step = Step(form.write(call), told, True, error_family=failure.family, tool=outcome.tool)
-    return step, failure
+    return outcome.step(form.write(call), verbosity), failure
 
 
 def _distractors(variant: Variant) -> tuple[Call, Call]:

@@ -18,7 +18,7 @@ from pytest_failgain.environments.tool_calls.failures import (
 )
 from pytest_failgain.environments.tool_calls.tools import TOOLS, ToolSpec
 from pytest_failgain.environments.tool_calls.world import World
-from pytest_failgain.trajectory import Action
+from pytest_failgain.trajectory import Action, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,24 @@ class Outcome:
 
     def observation(self, verbosity: str = "standard") -> str:
         """What the agent is told, an error at the level of detail `verbosity`."""
-        text = self.answer if self.failure is None else self.failure.told(verbosity)
-        # A model can write half of a surrogate pair, which no tokenizer takes.
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return _whole(self.answer if self.failure is None else self.failure.told(verbosity))
+
+    def step(self, action: Action, verbosity: str = "standard") -> Step:
+        """The step in which `action` had this outcome.
+
+        The advice that goes with a failure is its record for the remedy `advised`, unless the
+        observation has told it.
+        """
+        told = self.observation(verbosity)
+        if self.failure is None:
+            return Step(action, told, tool=self.tool)
+        advice = {} if verbosity == "verbose" else {"advised": _whole(self.failure.detail)}
+        return Step(action, told, True, self.failure.family, self.tool, advice)
+
+
+def _whole(text: str) -> str:
+    # A model can write half of a surrogate pair, which no tokenizer takes.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def attempt(world: World, action: Action, form: ActionFormat) -> Outcome:

@@ -47,18 +47,31 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class Draft:
+    """What a template makes of a world: a task but for its name and the world."""
+
     goal: str
     solution: tuple[Call, ...]
     solved: Callable[[World], bool]
 
 
+Template = Callable[[World, random.Random], Draft]
+
+
 def make_tasks(seed: int) -> Iterator[Task]:
     """The tasks of a seed, the templates taking turns; no two ask for the same."""
+    return drawn(TEMPLATES, f"tool_calls task {seed}", f"office-{seed}")
+
+
+def drawn(templates: Mapping[str, Template], stream: str, prefix: str) -> Iterator[Task]:
+    """Tasks of `templates`, which take turns; no two ask for the same.
+
+    `stream` seeds their random generators, and `prefix` begins their names.
+    """
     goals: set[str] = set()
-    for index in range(TASKS_PER_TEMPLATE * len(TEMPLATES)):
-        template, draft = list(TEMPLATES.items())[index % len(TEMPLATES)]
-        rng = random.Random(f"tool_calls task {seed} {index}")
+    for index in range(TASKS_PER_TEMPLATE * len(templates)):
+        template, draft = list(templates.items())[index % len(templates)]
+        rng = random.Random(f"{stream} {index}")
         world = make_world(rng)
         drafted = draft(world, rng)
         while drafted.goal in goals:
@@ -66,7 +79,7 @@ def make_tasks(seed: int) -> Iterator[Task]:
             drafted = draft(world, rng)
         goals.add(drafted.goal)
         yield Task(
-            f"office-{seed}-{index:03d}",
+            f"{prefix}-{index:03d}",
             template,
             drafted.goal,
             world,
@@ -75,10 +88,10 @@ def make_tasks(seed: int) -> Iterator[Task]:
         )
 
 
-def _mail_document(world: World, rng: random.Random) -> _Draft:
-    person, document = rng.choice(world.people), _open_document(world, rng)
+def _mail_document(world: World, rng: random.Random) -> Draft:
+    person, document = rng.choice(world.people), changeable_document(world, rng)
     subject = _stem(document)
-    return _Draft(
+    return Draft(
         f"Email {person.name} the text of {document.path}, word for word, with the subject "
         f"'{subject}'.",
         (
@@ -94,51 +107,51 @@ def _mail_document(world: World, rng: random.Random) -> _Draft:
     )
 
 
-def _call_off(world: World, rng: random.Random) -> _Draft:
+def _call_off(world: World, rng: random.Random) -> Draft:
     meeting = rng.choice(world.meetings)
-    return _Draft(
+    return Draft(
         f"The meeting about the {meeting.topic} on {meeting.day} is not needed any more. "
         "Call it off.",
         (
             Call.of("show_agenda", day=meeting.day),
             Call.of("call_off_meeting", meeting_id=meeting.identity),
         ),
-        lambda after: _is_off(after, meeting.identity),
+        lambda after: is_off(after, meeting.identity),
     )
 
 
-def _meet_person(world: World, rng: random.Random) -> _Draft:
+def _meet_person(world: World, rng: random.Random) -> Draft:
     person, topic = rng.choice(world.people), imagined_topic(world, rng)
     day, start = workday(rng), rng.choice(STARTS)
-    return _Draft(
+    return Draft(
         f"Book a meeting with {person.name} on {day} at {start}, with the topic '{topic}'.",
         (
             Call.of("lookup_contact", full_name=person.name),
             Call.of("book_meeting", topic=topic, day=day, start=start, guests=[person.address]),
         ),
-        lambda after: _takes_place(after, topic, day, start, {person.address}),
+        lambda after: takes_place(after, topic, day, start, {person.address}),
     )
 
 
-def _meet_team(world: World, rng: random.Random) -> _Draft:
+def _meet_team(world: World, rng: random.Random) -> Draft:
     team, topic = rng.choice(world.teams), imagined_topic(world, rng)
     day, start = workday(rng), rng.choice(STARTS)
     addresses = [person.address for person in world.members(team)]
-    return _Draft(
+    return Draft(
         f"Invite everyone in the {team} team to a meeting on {day} at {start}, with the topic "
         f"'{topic}'.",
         (
             Call.of("list_team", team=team),
             Call.of("book_meeting", topic=topic, day=day, start=start, guests=addresses),
         ),
-        lambda after: _takes_place(after, topic, day, start, set(addresses)),
+        lambda after: takes_place(after, topic, day, start, set(addresses)),
     )
 
 
-def _postpone(world: World, rng: random.Random) -> _Draft:
+def _postpone(world: World, rng: random.Random) -> Draft:
     meeting = rng.choice(world.meetings)
     day = (date.fromisoformat(meeting.day) + timedelta(weeks=rng.randrange(1, 5))).isoformat()
-    return _Draft(
+    return Draft(
         f"Call off the meeting about the {meeting.topic} on {meeting.day} and book it again for "
         f"{day}, with the same topic, start and guests.",
         (
@@ -153,17 +166,17 @@ def _postpone(world: World, rng: random.Random) -> _Draft:
             ),
         ),
         lambda after: (
-            _is_off(after, meeting.identity)
-            and _takes_place(after, meeting.topic, day, meeting.start, set(meeting.guests))
+            is_off(after, meeting.identity)
+            and takes_place(after, meeting.topic, day, meeting.start, set(meeting.guests))
         ),
     )
 
 
-def _team_sheet(world: World, rng: random.Random) -> _Draft:
+def _team_sheet(world: World, rng: random.Random) -> Draft:
     team = rng.choice(world.teams)
     path = f"{rng.choice(FOLDERS)}/{team}.md"
     names = [person.name for person in world.members(team)]
-    return _Draft(
+    return Draft(
         f"Save the full names of the {team} team as {path}, separated by commas.",
         (
             Call.of("list_team", team=team),
@@ -173,10 +186,10 @@ def _team_sheet(world: World, rng: random.Random) -> _Draft:
     )
 
 
-def _retire_document(world: World, rng: random.Random) -> _Draft:
-    document, day = _open_document(world, rng), workday(rng)
+def _retire_document(world: World, rng: random.Random) -> Draft:
+    document, day = changeable_document(world, rng), workday(rng)
     note = f"the {_stem(document)} document is gone"
-    return _Draft(
+    return Draft(
         f"Remove {document.path}, then add a reminder for {day} with the note '{note}'.",
         (
             Call.of("remove_document", path=document.path),
@@ -186,11 +199,11 @@ def _retire_document(world: World, rng: random.Random) -> _Draft:
     )
 
 
-def _convert(world: World, rng: random.Random) -> _Draft:
+def _convert(world: World, rng: random.Random) -> Draft:
     conversion, amount = rng.choice(world.conversions), rng.randrange(6, 95)
     path = f"{rng.choice(FOLDERS)}/answer.md"
     result = str(round(amount * conversion.factor, 4))
-    return _Draft(
+    return Draft(
         f"Convert {amount} {conversion.source} to {conversion.target} and save only the resulting "
         f"number as {path}.",
         (
@@ -206,11 +219,11 @@ def _convert(world: World, rng: random.Random) -> _Draft:
     )
 
 
-def _copy_document(world: World, rng: random.Random) -> _Draft:
-    document = _open_document(world, rng)
+def _copy_document(world: World, rng: random.Random) -> Draft:
+    document = changeable_document(world, rng)
     folder = rng.choice([folder for folder in FOLDERS if folder != folder_of(document.path)])
     path = f"{folder}/{_stem(document)}.md"
-    return _Draft(
+    return Draft(
         f"Save a copy of {document.path} as {path}.",
         (
             Call.of("open_document", path=document.path),
@@ -220,25 +233,25 @@ def _copy_document(world: World, rng: random.Random) -> _Draft:
     )
 
 
-def _remind(world: World, rng: random.Random) -> _Draft:
+def _remind(world: World, rng: random.Random) -> Draft:
     note, day = rng.choice(NOTES), workday(rng)
-    return _Draft(
+    return Draft(
         f"Add a reminder for {day} with the note '{note}'.",
         (Call.of("add_reminder", note=note, day=day),),
         lambda after: _is_noted(after, note, day),
     )
 
 
-def _write_document(world: World, rng: random.Random) -> _Draft:
+def _write_document(world: World, rng: random.Random) -> Draft:
     document = imagined_document(world, rng, rng.choice(FOLDERS))
-    return _Draft(
+    return Draft(
         f"Save this text as {document.path}: {document.text}",
         (Call.of("save_document", path=document.path, text=document.text),),
         lambda after: _text(after, document.path) == document.text,
     )
 
 
-TEMPLATES: Mapping[str, Callable[[World, random.Random], _Draft]] = {
+TEMPLATES: Mapping[str, Template] = {
     "mail_document": _mail_document,
     "call_off": _call_off,
     "meet_person": _meet_person,
@@ -253,7 +266,8 @@ TEMPLATES: Mapping[str, Callable[[World, random.Random], _Draft]] = {
 }
 
 
-def _open_document(world: World, rng: random.Random) -> Document:
+def changeable_document(world: World, rng: random.Random) -> Document:
+    """A document that may be changed and removed."""
     return rng.choice([one for one in world.documents if not world.is_protected(one.path)])
 
 
@@ -270,12 +284,14 @@ def _is_noted(world: World, note: str, day: str) -> bool:
     return any(one.day == day and note in one.note for one in world.reminders)
 
 
-def _is_off(world: World, identity: str) -> bool:
+def is_off(world: World, identity: str) -> bool:
+    """Whether the meeting of that id is called off."""
     meeting = world.meeting(identity)
     return meeting is not None and meeting.called_off
 
 
-def _takes_place(world: World, topic: str, day: str, start: str, guests: set[str]) -> bool:
+def takes_place(world: World, topic: str, day: str, start: str, guests: set[str]) -> bool:
+    """Whether there is such a meeting, with these guests and no others."""
     return any(
         meeting.topic == topic and meeting.start == start and guests == set(meeting.guests)
         for meeting in world.agenda(day)

@@ -1,0 +1,271 @@
+"""Replies of one model, written together.
+
+What a batch of prompts shares at its beginning is read once and kept; of the rest of a prompt only
+what the last batch did not hold already is read. So a step of a rollout pays for the tokens that it
+adds. The replies are those that each prompt would get alone, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_failgain.errors import ScoringError
+from pytest_failgain.scoring.attention import attention_windows
+from pytest_failgain.scoring.protocol import Sampling
+from pytest_failgain.scoring.shared_rows import (
+    PlainRows,
+    Prefix,
+    Rows,
+    SharedRows,
+    shared_attention,
+)
+from pytest_failgain.scoring.token_tree import Tokens, common_prefix
+from pytest_failgain.scoring.writing import BRANCHES, Writing
+
+if TYPE_CHECKING:
+    import torch
+
+_ROWS_AT_ONCE = 32
+_TOKENS_AT_ONCE = 512
+_PREFIXES_KEPT = 4
+_BYTES_KEPT = 2 * 2**30
+_NOTHING = Prefix((), [])
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A reply to be written after the tokens of `prompt`, drawn by `sampling` or greedy."""
+
+    prompt: tuple[int, ...]
+    writing: Writing
+    sampling: Sampling | None = None
+
+
+@dataclass(slots=True)
+class BatchDecoder:
+    """Writes replies with one causal language model.
+
+    `plain_reason` says why rows can't share what is kept of the model, in which case every step
+    reads its whole text again, slowly, and gives the same replies. `tokens` counts those that went
+    through the model.
+    """
+
+    model: Any
+    tokens: int = field(default=0, init=False)
+    plain_reason: str | None = field(default=None, init=False)
+    _prefixes: list[Prefix] = field(default_factory=list, init=False)
+    _kept: list[Rows] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.plain_reason = self._why_plain()
+
+    def write(self, tasks: Sequence[Task]) -> None:
+        """Write all replies to their end. No prompt may be empty.
+
+        Raises:
+            ScoringError: when the model gives numbers that are none.
+        """
+        import torch
+
+        before, self._kept = self._kept, []
+        attention = nullcontext() if self.plain_reason else shared_attention(self.model)
+        with attention, torch.inference_mode():
+            for shared, members in _alike([task.prompt for task in tasks]):
+                prefix = self._prefix(shared)
+                for start in range(0, len(members), _ROWS_AT_ONCE):
+                    batch = [tasks[index] for index in members[start : start + _ROWS_AT_ONCE]]
+                    self._kept.append(self._written(batch, prefix, before))
+        while len(self._kept) > 1 and sum(rows.bytes for rows in self._kept) > _BYTES_KEPT:
+            del self._kept[0]
+
+    def _prefix(self, shared: tuple[int, ...]) -> Prefix:
+        """A prefix of `shared` that is long enough; the one used before, if it is."""
+        if not shared:
+            return _NOTHING
+        for index, known in enumerate(self._prefixes):
+            length = len(known.tokens)
+            if length >= len(shared) / 2 and shared[:length] == known.tokens:
+                self._prefixes.append(self._prefixes.pop(index))
+                return known
+        # Another prefix may begin alike, as where an instruction ends the system prompt.
+        begun = [known.cut(common_prefix(known.tokens, shared)) for known in self._prefixes]
+        base = max(begun, key=lambda known: len(known.tokens), default=_NOTHING)
+        prefix = base
+        if len(base.tokens) < len(shared):
+            rows = self._rows(base, 1)
+            self._absorb(rows, [shared[len(base.tokens) :]])
+            prefix = rows.as_prefix()
+        self._prefixes = [*self._prefixes[1 - _PREFIXES_KEPT :], prefix]
+        return prefix
+
+    def _written(self, tasks: Sequence[Task], prefix: Prefix, before: Sequence[Rows]) -> Rows:
+        """Write the replies of one batch and give its rows."""
+        rows = self._rows(prefix, len(tasks))
+        own = [list(task.prompt[len(prefix.tokens) :]) for task in tasks]
+        known = [_longest_known(tokens, prefix, before) for tokens in own]
+        for place, source in enumerate(known):
+            if source is not None:
+                rows.take_over(place, *source)
+        # The last token of a prompt is the first step's.
+        missing: list[Tokens] = [
+            tokens[len(row) : -1] for tokens, row in zip(own, rows.tokens, strict=True)
+        ]
+        self._absorb(rows, missing)
+        feed = [tokens[-1] for tokens in own]
+        at = list(range(len(tasks)))  # the task at each place; those that are under way come first
+        active = len(tasks)
+        while active:
+            logits = rows.step(feed[:active])
+            self.tokens += active
+            running = [tasks[index] for index in at[:active]]
+            _take(logits.float(), running)
+            for place in reversed(range(active)):
+                if running[place].writing.ended:
+                    active -= 1
+                    rows.swap(place, active)
+                    for order in (at, feed):
+                        order[place], order[active] = order[active], order[place]
+            added: list[Tokens] = []
+            for place in range(active):
+                writing = tasks[at[place]].writing
+                wanted = [*own[at[place]], *writing.tokens]
+                kept = common_prefix(tuple(rows.tokens[place]), tuple(wanted[:-1]))
+                rows.cut(place, kept)
+                added.append(wanted[kept:-1])
+                feed[place] = wanted[-1]
+            self._absorb(rows, added)
+        return rows
+
+    def _rows(self, prefix: Prefix, count: int) -> Rows:
+        kind = PlainRows if self.plain_reason else SharedRows
+        return kind(self.model, prefix, count)
+
+    def _absorb(self, rows: Rows, added: Sequence[Tokens]) -> None:
+        """Put `added` behind the rows, a part at a time, so that memory stays bounded."""
+        self.tokens += sum(map(len, added))
+        while any(added):
+            # The last rows may have nothing to come.
+            count = max(index for index, tokens in enumerate(added) if tokens) + 1
+            length = max(1, _TOKENS_AT_ONCE // count)
+            rows.absorb([tokens[:length] for tokens in added[:count]])
+            added = [tokens[length:] for tokens in added]
+
+    def _why_plain(self) -> str | None:
+        """None if rows behind a shared prefix give what plain passes give, found by trying."""
+        config = self.model.config.get_text_config()
+        if not attention_windows(config):
+            kinds = ", ".join(sorted(set(config.layer_types)))
+            return f"its layers ({kinds}) can't share a prefix"
+        tokens = [index % (config.vocab_size - 1) for index in range(3, 15)]
+        try:
+            with shared_attention(self.model):
+                first = SharedRows(self.model, _NOTHING, 1)
+                first.absorb([tokens[:4]])
+                rows = SharedRows(self.model, first.as_prefix(), 2)
+                rows.absorb([tokens[4:9], tokens[6:8]])
+                shared = rows.step([tokens[10], tokens[11]])
+        except Exception as error:  # any architecture may refuse in its own way
+            return f"it refuses a shared prefix ({type(error).__name__}: {error})"
+        plain = PlainRows(self.model, Prefix(tuple(tokens[:4]), []), 2)
+        plain.absorb([tokens[4:9], tokens[6:8]])
+        expected = plain.step([tokens[10], tokens[11]])
+        gap = float((shared.log_softmax(-1) - expected.log_softmax(-1)).abs().max())
+        allowed = 1e-3 if str(self.model.dtype) == "torch.float32" else 0.5
+        if not gap <= allowed and bool(expected.isfinite().all()):
+            return f"a shared prefix changes its numbers by {gap:.2g} nats"
+        return None
+
+
+def _take(logits: torch.Tensor, tasks: Sequence[Task]) -> None:
+    """Give each task's writing its row of `logits`, shape (tasks, vocabulary)."""
+    import torch
+
+    for row, task in zip(logits, tasks, strict=True):
+        if task.sampling is not None:
+            row /= task.sampling.temperature
+    searching = [place for place, task in enumerate(tasks) if task.writing.searches]
+    others: dict[int, list[tuple[int, float]]] = {}
+    if searching:
+        part = logits[searching]
+        if any(tasks[place].sampling for place in searching):
+            # The order is that of the draw, the log-probabilities are the model's own.
+            drawn = part.clone()
+            _add_noise(drawn, [tasks[place] for place in searching])
+        else:
+            drawn = part
+        tokens = drawn.topk(min(BRANCHES, drawn.shape[-1])).indices
+        logprobs = part.gather(-1, tokens) - part.logsumexp(-1, keepdim=True)
+        for place, ids, values in zip(searching, tokens.tolist(), logprobs.tolist(), strict=True):
+            others[place] = list(zip(ids, values, strict=True))
+    _add_noise(logits, tasks)
+    best = logits.argmax(dim=-1)
+    values = logits.gather(-1, best[:, None])
+    if not bool(torch.isfinite(values).all()):
+        raise ScoringError(
+            "the model gave logits that are no numbers, so there is no next token: try "
+            "--failgain-dtype float32, or check the model's weights"
+        )
+    for place, (task, token) in enumerate(zip(tasks, best.tolist(), strict=True)):
+        task.writing.take(logits[place], token, others.get(place, ()))
+
+
+def _add_noise(logits: torch.Tensor, tasks: Sequence[Task]) -> None:
+    """Make the argmax of a sampled row a draw from its softmax (Gumbel noise)."""
+    import torch
+
+    for row, task in zip(logits, tasks, strict=True):
+        if task.sampling is not None:
+            noise = _gumbel(task.sampling.key, len(task.writing.tokens), row.shape[-1])
+            row += torch.from_numpy(noise).to(row.device)
+
+
+def _gumbel(key: str, place: int, count: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Standard Gumbel noise, shape (count,), that only depends on `key` and `place`."""
+    seed = int.from_bytes(blake2b(f"{key} {place}".encode(), digest_size=16).digest(), "big")
+    exponential = np.random.default_rng(seed).standard_exponential(count, dtype=np.float32)
+    noise: np.ndarray[Any, np.dtype[np.float32]] = -np.log(exponential)
+    return noise
+
+
+def _alike(prompts: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """The prompts in groups that share at least half of a prompt: what they share, and which.
+
+    What is shared leaves a token of every prompt over, since something has to be read for a reply.
+    """
+    order = sorted(range(len(prompts)), key=prompts.__getitem__)
+    groups: list[list[int]] = []
+    for index in order:
+        prompt = prompts[index]
+        if groups:
+            last = prompts[groups[-1][-1]]
+            if common_prefix(last, prompt) >= min(len(last), len(prompt)) / 2:
+                groups[-1].append(index)
+                continue
+        groups.append([index])
+    for group in groups:
+        first, last = prompts[group[0]], prompts[group[-1]]
+        shortest = min(len(prompts[index]) for index in group)
+        yield first[: min(common_prefix(first, last), shortest - 1)], group
+
+
+def _longest_known(
+    tokens: Sequence[int], prefix: Prefix, kept: Sequence[Rows]
+) -> tuple[Rows, int, int] | None:
+    """Where most of `tokens` but the last stands behind `prefix` already: rows, place, length."""
+    wanted = tuple(tokens[:-1])
+    options = [
+        (common_prefix(tuple(row), wanted), rows, place)
+        for rows in kept
+        if rows.prefix is prefix
+        for place, row in enumerate(rows.tokens)
+    ]
+    if not options:
+        return None
+    length, rows, place = max(options, key=lambda option: option[0])
+    return (rows, place, length) if length else None
