@@ -92,11 +92,21 @@ def _bootstrap(options: argparse.Namespace) -> list[Figure]:
     return bootstrap.measure(repeats=1 if options.quick else 5)
 
 
+def _blocking(options: argparse.Namespace) -> list[Figure]:
+    from pytest_failgain.scoring.loading import load_scorer
+
+    scorer = load_scorer(options.model, threads=options.threads, keep_scores=False)
+    from benchmarks import blocking
+
+    return blocking.measure(scorer, 4 if options.quick else 12)
+
+
 _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "overhead": _overhead,
     "speed": _speed,
     "memory": _memory,
     "bootstrap": _bootstrap,
+    "blocking": _blocking,
 }
 
 

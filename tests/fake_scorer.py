@@ -1,19 +1,29 @@
-"""A scorer without a model: its log-probabilities are a function of prompt and action."""
+"""A scorer and a decoder without a model, and what is measured with them."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition
 from pytest_failgain.harnesses import VERBATIM, Harness
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.prompt import Prompt
+from pytest_failgain.replies import CALL_LINES
+from pytest_failgain.rollout.results import NotStarted, Rollouts, Setting
+from pytest_failgain.rollout.turns import Rollout, Turn
 from pytest_failgain.rows import Row
-from pytest_failgain.scoring.protocol import ModelIdentity, Pair, Refusal, Score
+from pytest_failgain.scoring.protocol import (
+    ModelIdentity,
+    Pair,
+    Refusal,
+    Reply,
+    ReplyRequest,
+    Score,
+)
 from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
 
 IDENTITY = ModelIdentity("fake", "a hash", None, "fake", "float32", "cpu")
@@ -227,4 +237,117 @@ def _row(
         text=text,
         token_logprobs=(each,) * len(spans),
         token_spans=spans,
+    )
+
+
+@dataclass
+class ScriptedDecoder:
+    """Writes what `script` answers to a request: a text, a whole reply, or a refusal.
+
+    `batches` notes the requests of each call of `decode`.
+    """
+
+    script: Callable[[ReplyRequest], str | Reply | Refusal]
+    identity: ModelIdentity = IDENTITY
+    batches: list[list[ReplyRequest]] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[ReplyRequest]:
+        """All that was asked for, in order."""
+        return [request for batch in self.batches for request in batch]
+
+    def decode(self, requests: Sequence[ReplyRequest]) -> list[Reply | Refusal]:
+        self.batches.append([*requests])
+        return [self._reply(request) for request in requests]
+
+    def score(self, pairs: Sequence[Pair]) -> list[Score | Refusal]:
+        return FakeScorer().score(pairs)
+
+    def _reply(self, request: ReplyRequest) -> Reply | Refusal:
+        answer = self.script(request)
+        if not isinstance(answer, str):
+            return answer
+        n_tokens = len(spans_of_tokens(answer))
+        prompt_tokens = len(spans_of_tokens(prompt_text(request.prompt)))
+        return Reply(answer, "line", n_tokens, n_tokens, prompt_tokens)
+
+
+def turn(
+    action: str = "send(to='Ann')",
+    *,
+    failed: bool = True,
+    writing: str = "valid",
+    ended: str = "line",
+    n_tokens: int = 5,
+    n_decoded: int | None = None,
+    prompt_tokens: int = 100,
+    reply: str | None = None,
+) -> Turn:
+    """A turn in which the model wrote the call `action`, and nothing but that unless given."""
+    return Turn(
+        reply=action if reply is None else reply,
+        action=action,
+        meaning=CALL_LINES.canonical(action),
+        failed=failed,
+        error_family="contact_not_found" if failed else None,
+        writing=writing,
+        ended=ended,
+        n_tokens=n_tokens,
+        n_decoded=n_tokens if n_decoded is None else n_decoded,
+        prompt_tokens=prompt_tokens,
+        blocked=0,
+    )
+
+
+def rolled(
+    *turns: Turn | str,
+    task: str = "a",
+    place: int = 0,
+    sample: int = 0,
+    outcome: str = "limit",
+    given: str | None = None,
+) -> Rollout:
+    """A rollout of these turns; a text is a call that fails."""
+    return Rollout(
+        task_id=task,
+        place=place,
+        sample=sample,
+        turns=tuple(turn(one) if isinstance(one, str) else one for one in turns),
+        outcome=outcome,
+        given=given,
+        given_meaning=None if given is None else CALL_LINES.canonical(given),
+    )
+
+
+def solved_by(action: str = "send(to='ann@corp.example')", *, task: str = "a") -> Rollout:
+    """A rollout whose only call solves the task."""
+    return rolled(turn(action, failed=False), task=task, outcome="solved")
+
+
+SETTING = Setting("tool_calls", IDENTITY, (), 6, False, 8, 0.0, 1, 0)
+
+
+def rolled_out(
+    *rollouts: Rollout,
+    harness: str = "verbatim",
+    setting: Setting = SETTING,
+    not_started: Sequence[NotStarted] = (),
+    adaptations: Sequence[tuple[str, int]] = (),
+    by_construction: str | None = None,
+) -> Rollouts:
+    """These rollouts of a harness, each at the place that it has here, one sample a task.
+
+    The tasks are theirs and those that were not started, unless `setting` names some.
+    """
+    tasks = (*(one.task_id for one in rollouts), *(one.task_id for one in not_started))
+    return Rollouts(
+        harness=harness,
+        setting=setting if setting.tasks else replace(setting, tasks=tasks),
+        rollouts=tuple(
+            one if setting.tasks else replace(one, place=place)
+            for place, one in enumerate(rollouts)
+        ),
+        not_started=tuple(not_started),
+        adaptations=tuple(adaptations),
+        by_construction=by_construction,
     )

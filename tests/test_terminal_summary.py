@@ -14,16 +14,26 @@ from hypothesis import strategies as st
 from fake_scorer import (
     IDENTITY,
     FakeScorer,
+    ScriptedDecoder,
     failure_case,
     measured,
     measured_by,
     prompt_text,
+    rolled,
+    rolled_out,
     situation,
+    solved_by,
+    turn,
 )
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, SUCCEEDED
+from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.harnesses import VERBATIM, remedied
 from pytest_failgain.measurement import Measurement, Skip, measure
+from pytest_failgain.report.rollouts import HEADINGS
+from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.terminal import write_summary
+from pytest_failgain.rollout.results import NotStarted, Rollouts
+from pytest_failgain.rollout.run import rollout
 from strategies import quick
 
 
@@ -306,4 +316,264 @@ def test_what_is_not_known_is_never_shown_as_a_number(
     ]
     reporter = summary(*measurements)
     for line in reporter.lines[1:-1]:
+        assert not re.search(r"\b(nan|inf)\b", line)
+
+
+def shown(*rollouts: Rollouts, measurements: Sequence[Measurement] = ()) -> Reporter:
+    """The summary of rollouts, and of measurements before them."""
+    reporter = Reporter()
+    write_summary(cast(pytest.TerminalReporter, reporter), measurements, rollouts)
+    assert reporter.lines[0] == "= failgain ="
+    assert reporter.lines[-1] == ROLLOUT_LEGEND
+    return reporter
+
+
+ANN, RESPELT = "send(to='Ann')", 'send( to="Ann" )'
+TASKS = [f"task{i}" for i in range(10)]
+STUCK = [rolled(ANN, RESPELT, ANN, turn("Well.", writing="prose"), task=task) for task in TASKS]
+SOLVED = [solved_by(task=task) for task in TASKS]
+VERBATIM_DRIVEN = rolled_out(*SOLVED[:4], *STUCK[4:])
+DESCRIBED_DRIVEN = rolled_out(*SOLVED[:7], *STUCK[7:], harness="described")
+
+
+def test_a_row_of_rollouts_holds_every_figure_in_its_column() -> None:
+    reporter = shown(VERBATIM_DRIVEN)
+    assert reporter.lines[1] == (
+        "tool_calls: free rollouts of 10 tasks, 6 steps at most, greedy, 8 demonstrations, "
+        "fake (a hash, float32)"
+    )
+    low, high = VERBATIM_DRIVEN.estimates["success"].interval
+    assert row(reporter, "verbatim") == {
+        "harness": "verbatim",
+        "n": "10",
+        "solved [95%]": f"40% [{low:.0%}, {high:.0%}]",
+        "same text": "25%",
+        "same call": "50%",
+        "stuck": "60%",
+        "valid": "85%",
+        "effective": "40%",
+        "steps": "2.8",
+        "written": "14",
+        "solved/quit/limit/full": "4/0/6/0",
+    }
+
+
+def test_what_a_primed_rollout_does_first_has_a_column() -> None:
+    again = rolled(RESPELT, given=ANN)
+    primed = replace(VERBATIM_DRIVEN.setting, tasks=("a", "a"), primed=True)
+    result = rolled_out(
+        again, replace(rolled("f()", given=ANN), place=1), setting=primed, harness="mine"
+    )
+    reporter = shown(result)
+    assert reporter.lines[1].startswith("tool_calls: primed rollouts of 2 tasks, ")
+    assert row(reporter, "mine")["next"] == "50%"
+
+
+def test_success_is_shown_wherever_repeats_are_and_repeats_only_where_they_are_known() -> None:
+    assert "solved [95%]" in row(shown(rolled_out(*STUCK)), "verbatim")
+    cells = row(shown(rolled_out(*SOLVED)), "verbatim")
+    assert cells["solved [95%]"] == "100% [100%, 100%]"
+    assert not {"same text", "same call", "next"} & {*cells}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"temperature": 0.7, "samples": 3, "max_steps": 1, "demonstrations": 1},
+            "free rollouts of 2 tasks, 1 step at most, temperature 0.7, 3 samples a task, "
+            "1 demonstration, ",
+        ),
+        ({"temperature": 1.0}, " temperature 1, 1 sample a task, "),
+        ({"tasks": ("a",), "primed": True}, "primed rollouts of 1 task, 6 steps at most, greedy, "),
+    ],
+)
+def test_the_heading_tells_how_the_rollouts_were_run(changes: dict[str, Any], said: str) -> None:
+    setting = replace(VERBATIM_DRIVEN.setting, **{"tasks": ("a", "b"), **changes})
+    assert said in shown(rolled_out(solved_by(), setting=setting)).lines[1]
+
+
+def of(reporter: Reporter, harness: str) -> list[str]:
+    """The notes on one harness."""
+    return [line for line in reporter.lines if line.startswith(f"{harness}: ")]
+
+
+def test_a_remedy_is_compared_in_success_and_in_repeats_at_once() -> None:
+    reporter = shown(DESCRIBED_DRIVEN, VERBATIM_DRIVEN)
+    (compared, undefined) = of(reporter, "described")
+    assert re.fullmatch(
+        r"described: solved \+0\.30 \[\+0\.\d\d, \+0\.\d\d\] over verbatim, same call "
+        r"\+0\.00 \[\+0\.00, \+0\.00\] where both failed \(n = 3\)",
+        compared,
+    )
+    assert undefined == "described: 7 of 10 rollouts had no failure to repeat"
+    assert of(reporter, "verbatim") == ["verbatim: 4 of 10 rollouts had no failure to repeat"]
+
+
+def test_a_block_is_compared_with_the_harness_that_it_is_put_behind() -> None:
+    blocked = replace(VERBATIM_DRIVEN, harness="described+searched")
+    mine = replace(VERBATIM_DRIVEN, harness="mine")
+    reporter = shown(VERBATIM_DRIVEN, blocked, DESCRIBED_DRIVEN, mine)
+    assert " over described, " in of(reporter, "described+searched")[0]
+    assert " over verbatim, " in of(reporter, "described")[0]
+    assert " over verbatim, " in of(reporter, "mine")[0]
+    assert not any(" over " in line for line in of(reporter, "verbatim"))
+
+
+def test_without_a_reference_nothing_is_compared() -> None:
+    assert not any(" over " in line for line in of(shown(DESCRIBED_DRIVEN), "described"))
+
+
+def test_greedy_dropped_rollouts_are_said_to_repeat_by_construction() -> None:
+    decoder = ScriptedDecoder(lambda request: "list_team(team='nobody')")
+    office = ToolCallsEnvironment()
+    reporter = shown(
+        *(rollout(decoder, remedied(name), office, 10, 5) for name in ("verbatim", "dropped")),
+        rollout(decoder, remedied("verbatim"), office, 10, 5, block="searched"),
+    )
+    assert row(reporter, "dropped")["same call"] == "80%"
+    assert (
+        "dropped: by construction, at temperature 0 it repeats (k-1)/k of its k failures: the "
+        "context is unchanged, so is the reply"
+    ) in reporter.lines
+    assert (
+        "verbatim+searched: by construction, no failed action is made again: the decoder forbids it"
+    ) in reporter.lines
+    assert not any("by construction" in line for line in of(reporter, "verbatim"))
+
+
+def test_warnings_adaptations_and_tasks_not_started_are_shown_under_the_table() -> None:
+    result = rolled_out(
+        *(rolled(turn("Well.", writing="prose"), task=task) for task in TASKS[:6]),
+        not_started=[NotStarted(task, "too long") for task in TASKS[6:]],
+        adaptations=[("folded", 4)],
+    )
+    reporter = shown(result)
+    assert of(reporter, "verbatim") == [
+        *(f"verbatim: warning: {warning}" for warning in result.warnings),
+        "verbatim: adapted in 4 of 6 rollouts: folded",
+        "verbatim: 4 of 10 rollouts not started: too long",
+    ]
+    assert len(result.warnings) == 2
+    assert yellow_lines(reporter) == of(reporter, "verbatim")[:2]
+
+
+def test_many_reasons_not_to_start_do_not_flood_the_terminal() -> None:
+    late = [NotStarted(f"t{i}", f"the context is {9000 + i} tokens") for i in range(20)]
+    result = rolled_out(*SOLVED, not_started=[*late, late[7]])
+    assert of(shown(result), "verbatim")[-6:] == [
+        "verbatim: 2 of 31 rollouts not started: the context is 9007 tokens",
+        *(
+            f"verbatim: 1 of 31 rollouts not started: the context is {9000 + i} tokens"
+            for i in range(4)
+        ),
+        "verbatim: 15 of 31 rollouts not started for other reasons",
+    ]
+
+
+def test_draws_that_did_not_start_are_counted_among_all_draws() -> None:
+    setting = replace(VERBATIM_DRIVEN.setting, tasks=("a",), samples=3, temperature=0.7)
+    result = rolled_out(setting=setting, not_started=[NotStarted("a", "too long")] * 3)
+    assert "verbatim: 3 of 3 rollouts not started: too long" in shown(result).lines
+
+
+def test_rollouts_are_grouped_by_how_they_were_run() -> None:
+    longer = replace(VERBATIM_DRIVEN.setting, max_steps=8)
+    reporter = shown(
+        VERBATIM_DRIVEN, replace(DESCRIBED_DRIVEN, setting=longer), VERBATIM_DRIVEN,
+        rolled_out(*SOLVED, harness="dropped"),
+    )  # fmt: skip
+    starts = [
+        line.split("  ")[0] for line in reporter.lines if "rollouts of" in line or "  " in line
+    ]
+    first, second = reporter.lines[1], replace(DESCRIBED_DRIVEN, setting=longer)
+    assert "6 steps" in first
+    assert starts == [
+        first,
+        "harness",
+        "verbatim",
+        "dropped",
+        first.replace("6 steps", "8 steps"),
+        "harness",
+        second.harness,
+    ]
+    # What was run otherwise is no reference.
+    assert not any(" over " in line for line in of(reporter, "described"))
+
+
+def test_rollouts_of_one_name_that_went_differently_are_both_shown() -> None:
+    other = rolled_out(*SOLVED[:5], *STUCK[5:])
+    reporter = shown(VERBATIM_DRIVEN, other, rolled_out(*SOLVED[:4], *STUCK[4:]))
+    assert sum(line.startswith("verbatim  ") for line in reporter.lines) == 2
+
+
+def test_rollouts_that_were_not_run_are_shown_without_figures() -> None:
+    reporter = shown(rolled_out(not_started=[NotStarted("a", "too long")]))
+    assert row(reporter, "verbatim") == {
+        "harness": "verbatim",
+        "n": "0",
+        "solved/quit/limit/full": "0/0/0/0",
+    }
+    assert yellow_lines(reporter) == [
+        "verbatim: warning: no rollout was run: nothing can be concluded, and every assertion fails"
+    ]
+
+
+def test_measurements_and_rollouts_stand_in_one_section_each_with_its_legend() -> None:
+    reporter = shown(VERBATIM_DRIVEN, DESCRIBED_DRIVEN, measurements=[VERBATIM_ROW])
+    kinds = [
+        line.partition(":")[0]
+        for line in reporter.lines
+        if re.match("= failgain|own cases:|tool_calls:|gain:|solved:", line)
+    ]
+    assert kinds == ["= failgain =", "own cases", "gain", "tool_calls", "solved"]
+    headings = [line.split()[2] for line in reporter.lines if line.startswith("harness  ")]
+    assert headings == ["gain/token", "solved"]
+
+
+def test_the_legend_fits_a_terminal_and_names_the_columns() -> None:
+    lines = ROLLOUT_LEGEND.splitlines()
+    assert max(map(len, lines)) <= 100
+    for heading in HEADINGS[3:-1]:
+        if heading != "steps":
+            assert re.search(rf"\b{heading}\b", ROLLOUT_LEGEND)
+    assert lines[-1].startswith("Repeating less is not succeeding more")
+
+
+def test_a_usual_table_of_rollouts_fits_a_terminal() -> None:
+    reporter = shown(VERBATIM_DRIVEN, replace(DESCRIBED_DRIVEN, harness="described+searched"))
+    table = [
+        line for line in reporter.lines if re.match(r"(harness|verbatim|described\+)\S* ", line)
+    ]
+    assert max(len(line) for line in table if not re.match(r"\S+: ", line)) <= 130
+
+
+quick_rollouts = st.lists(
+    st.builds(
+        lambda actions, failed, outcome: rolled(
+            *(turn(action, failed=failed) for action in actions), outcome=outcome
+        ),
+        st.lists(st.sampled_from([ANN, RESPELT, "Well."]), min_size=1, max_size=3),
+        st.booleans(),
+        st.sampled_from(["solved", "quit", "limit", "full"]),
+    ),
+    max_size=3,
+)
+
+
+@quick
+@given(quick_rollouts, quick_rollouts)
+def test_what_is_not_known_of_rollouts_is_never_shown_as_a_number(
+    one: list[Any], other: list[Any]
+) -> None:
+    setting = replace(VERBATIM_DRIVEN.setting, tasks=("a", "b", "c"))
+    made = [
+        rolled_out(
+            *(replace(each, place=place) for place, each in enumerate(rollouts)),
+            setting=setting,
+            harness=harness,
+        )
+        for rollouts, harness in ((one, "verbatim"), (other, "mine"))
+    ]
+    for line in shown(*made).lines[1:-1]:
         assert not re.search(r"\b(nan|inf)\b", line)

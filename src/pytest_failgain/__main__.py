@@ -11,7 +11,9 @@ from pytest_failgain import __version__
 from pytest_failgain.errors import FailgainError
 from pytest_failgain.models import KNOWN, resolve
 from pytest_failgain.progress import StderrProgress
-from pytest_failgain.study.command import add_parser, own_options
+from pytest_failgain.rollout import command as rollouts
+from pytest_failgain.study import command as study
+from pytest_failgain.study.command import own_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("--cache-dir", type=Path, help="where models are kept")
     fetch.add_argument("--offline", action="store_true", help="only say what is on disk already")
     fetch.set_defaults(run=_fetch)
-    add_parser(commands)
+    study.add_parser(commands)
+    rollouts.add_parser(commands)
     return parser
 
 

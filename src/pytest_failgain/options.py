@@ -143,7 +143,7 @@ OPTIONS = (
     Option("seed", SEED, "N", "seed of the environments' cases (default: 0)"),
     Option("cache_dir", FOLDER, "DIR", "folder for models and results"),
     Option("offline", FLAG, "", "use no network, even to fetch a model"),
-    Option("no_cache", FLAG, "", "neither use nor keep scores and outcomes of programs"),
+    Option("no_cache", FLAG, "", "neither use nor keep scores, replies and outcomes of programs"),
     Option("require_model", FLAG, "", "fail, rather than skip, tests that have no model"),
     Option("fold_system", FLAG, "", "put the system prompt into the first user turn if need be"),
     Option("prompt_format", PROMPT_FORMAT, "FORMAT", "template (default), plain or auto"),

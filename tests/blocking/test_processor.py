@@ -16,6 +16,7 @@ import torch
 import tiny_language_models as tiny
 from pytest_failgain.blocking.block import Block
 from pytest_failgain.blocking.processor import BlockedActions
+from pytest_failgain.blocking.token_texts import token_texts
 from pytest_failgain.call_text import Call, write_json
 from pytest_failgain.errors import UsageError
 from pytest_failgain.replies import CALL_LINES, ReplyStyle
@@ -167,7 +168,8 @@ def test_the_mask_is_what_trying_all_tokens_gives(
 def test_no_walk_under_the_mask_ends_in_a_failed_action(luck: random.Random, match: str) -> None:
     actions = luck.sample(FAILED, 3)
     wanted = [piece for action in actions for piece in cut(luck, rewritten(luck, action))]
-    tokenizer = Pieces([*wanted, *luck.sample(PIECES, 10)])
+    odd: list[str | bytes] = luck.sample(PIECES, 10)
+    tokenizer = Pieces([*wanted, *odd])
     block = Block(tuple(actions), CALL_LINES, match=match)
     most = luck.randint(1, 12)
     processor = blocked(tokenizer, actions, match=match, max_new_tokens=most)
@@ -230,6 +232,26 @@ def test_every_way_to_complete_the_call_is_taken_away(pieces: list[str]) -> None
 def test_the_outer_strings_of_json_may_hold_the_last_of_a_call() -> None:
     assert refused(["f()"], ['{"name": "f", "arguments": "{', '}"}'])
     assert refused(["f(a='f')"], ['{"arguments": {"a": "f"}, "name": "', 'f"}'])
+
+
+@pytest.mark.parametrize(
+    ("failed", "pieces"),
+    [
+        # What looks like a comment is in a string of three quotes, two of which stand before.
+        ('f(a="x\'#y")', ["f(a=''", "'x'#y''')"]),
+        ('f(a="x\'#y")', ["f(a='", "''x'#y''')"]),
+        # Nothing of the failed call can be seen.
+        ("f(a='zzzzzzzz', b=[])", ["f(a='" + 8 * "\\x7a" + "', b=", "[])"]),
+        # The tool's name stands in what turns out to be a fence, or a label.
+        ("a(b='x')", ["```a", "\na(b='x')"]),
+        ("call(b='x')", ["call", ":\ncall(b='x')"]),
+        # What stands at the end is no dressing.
+        ("f(a='x````````')", ["f(a='x````````", "')"]),
+        ("find_contact", ["`find_contact`", "\n"]),
+    ],
+)
+def test_what_looks_like_something_else(failed: str, pieces: list[str]) -> None:
+    assert refused([failed], pieces)
 
 
 def test_a_call_with_a_list_is_completed_by_merged_closers() -> None:
@@ -309,6 +331,9 @@ def test_what_byte_fallback_hides_comes_out_again() -> None:
     tokenizer = Fallback(["f(a='x'", "f(b", ")", b"\xe2", b"\x80", b"\xa8", "zz"])
     assert masked(blocked(tokenizer, ["f(a='x')"]), [1], len(tokenizer)) == {3}
     block = Block(("f(a='x')",), CALL_LINES)
+    # The quote is broken along with the byte behind it, and whole again with the character.
+    late = Fallback(["f(a='x", "'", b"\xc3", b"\xa9", "zz", ")"])
+    assert token_texts(late, len(late)).broken_signs == (3, 4)
     hidden = [1, 4, 5]
     assert masked(blocked(tokenizer, ["f(a='x')"]), hidden, len(tokenizer)) == tried(
         block, tokenizer, hidden
@@ -328,9 +353,14 @@ def test_a_first_token_is_judged_without_its_lost_space() -> None:
         assert masked(processor, [], 3) == expected
 
 
+def test_a_later_token_keeps_its_space() -> None:
+    tokenizer = Pieces(["a", " b", "b"], strips=True)
+    assert masked(blocked(tokenizer, ["a b"], max_new_tokens=2), [1], 4) == {2}
+
+
 def test_tokens_that_go_on_in_a_second_line_are_told_apart() -> None:
     for opening in ("```", "Action:", " "):
-        tokenizer = Pieces([opening, "\ng()", "\nf()", "\nf()\n"])
+        tokenizer = Pieces([opening, "\nf(1)", "\nf()", "\nf()\n"])
         assert masked(blocked(tokenizer, ["f()"]), [1], 5) == {3, 4}
 
 

@@ -175,7 +175,7 @@ def _kind(text: str, place: Place) -> str:
     behind = squeezed(text[stretch.closed :]).strip("`")
     if behind and not behind.startswith("#"):
         # Only white space, backticks and a comment leave a call what it is behind its bracket.
-        return "odd" if "#" in behind else "never"
+        return "never"
     if "\\" in text:
         return "odd"
     if stretch.plain:

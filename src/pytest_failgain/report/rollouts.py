@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_failgain.errors import UsageError
+from pytest_failgain.report.columns import aligned
+from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.numbers import number, percent, percents, signed
 from pytest_failgain.rollout.results import Rollouts, rollout_difference
 
@@ -24,6 +26,21 @@ HEADINGS = (
     "solved/quit/limit/full",
 )
 
+# Reasons name lengths, so every rollout may have its own.
+_REASONS_SHOWN = 5
+
+FURTHER_HEADINGS = (
+    "harness",
+    "solved [95%]",
+    "in a row",
+    "and more",
+    "stuck on failures",
+    "cut short",
+    "prose",
+    "empty",
+    "read",
+)
+
 LEGEND = """\
 solved: share of the tasks; same text, same call: failed actions that repeat an earlier failed one
 next: the first action repeats the given failure; stuck: steps used up, 2 or more actions repeated
@@ -31,48 +48,88 @@ valid: replies that are calls of a known tool; effective: that succeeded; writte
 Repeating less is not succeeding more, and a block's repeats are 0 by construction."""
 
 
+_FURTHER_LEGEND = """
+in a row: failed actions that repeat the one just before; and more: that hold a whole failed one
+stuck on failures: steps used up, 2 or more failed actions repeated
+cut short: calls whose brackets are left open; prose, empty: replies without a call; read: tokens of
+the prompts, summed over the steps of a rollout"""
+
+
 def rollout_groups(results: Iterable[Rollouts]) -> list[list[Rollouts]]:
-    """Rollouts of the same tasks in the same way together, each harness once."""
-    groups: dict[object, dict[str, Rollouts]] = {}
+    """Rollouts of the same tasks in the same way together, what was run again once."""
+    groups: dict[object, list[Rollouts]] = {}
     for result in results:
-        groups.setdefault(result.setting, {}).setdefault(result.harness, result)
-    return [list(group.values()) for group in groups.values()]
+        group = groups.setdefault(result.setting, [])
+        if result not in group:
+            group.append(result)
+    return list(groups.values())
 
 
 def rollout_heading(result: Rollouts) -> str:
     """What the rollouts of a group have in common."""
     setting = result.setting
-    tasks = len(setting.tasks)
     start = "primed" if setting.primed else "free"
     drawn = (
-        f"temperature {setting.temperature:g}, {setting.samples} samples a task"
+        f"temperature {setting.temperature:g}, {_counted(setting.samples, 'sample')} a task"
         if setting.temperature
         else "greedy"
     )
     model = setting.model
     return (
-        f"{setting.environment}: {start} rollouts of {tasks} task{'s' * (tasks != 1)}, "
-        f"{setting.max_steps} step{'s' * (setting.max_steps != 1)} at most, {drawn}, "
-        f"{setting.demonstrations} demonstrations, {model.name} ({model.source}, {model.dtype})"
+        f"{setting.environment}: {start} rollouts of {_counted(len(setting.tasks), 'task')}, "
+        f"{_counted(setting.max_steps, 'step')} at most, {drawn}, "
+        f"{_counted(setting.demonstrations, 'demonstration')}, "
+        f"{model.name} ({model.source}, {model.dtype})"
     )
 
 
-def rollout_cells(result: Rollouts) -> tuple[str, ...]:
-    """The figures of one harness, in the order of `HEADINGS`."""
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def rollout_cells(result: Rollouts, *, intervals: bool = False) -> tuple[str, ...]:
+    """The figures of one harness, in the order of `HEADINGS`.
+
+    Success always has its interval, the other shares have theirs with `intervals`.
+    """
     estimates = result.estimates
+
+    def share(measure: str) -> str:
+        estimate = estimates[measure]
+        return percents(estimate) if intervals else percent(estimate.value)
+
     return (
         result.harness,
         str(len(result.rollouts)),
         percents(estimates["success"]),
-        percent(estimates["exact_repeat_rate"].value),
-        percent(estimates["canonical_repeat_rate"].value),
-        percent(estimates["next_action_repeat"].value),
-        percent(estimates["stuck"].value),
-        percent(estimates["valid_call_rate"].value),
-        percent(estimates["effective_call_rate"].value),
+        share("exact_repeat_rate"),
+        share("canonical_repeat_rate"),
+        share("next_action_repeat"),
+        share("stuck"),
+        share("valid_call_rate"),
+        share("effective_call_rate"),
         number(estimates["steps"], 1),
         number(estimates["generated_tokens"], 0),
         "/".join(map(str, result.outcomes.values())),
+    )
+
+
+def further_cells(result: Rollouts) -> tuple[str, ...]:
+    """What the first table has no room for, in the order of `FURTHER_HEADINGS`."""
+    estimates = result.estimates
+    shares = (
+        "consecutive_repeat_rate",
+        "extended_repeat_rate",
+        "stuck_on_failures",
+        "truncated_rate",
+        "prose_rate",
+        "empty_rate",
+    )
+    return (
+        result.harness,
+        percents(estimates["success"]),
+        *(percents(estimates[measure]) for measure in shares),
+        number(estimates["prompt_tokens"], 0),
     )
 
 
@@ -89,9 +146,39 @@ def rollout_notes(result: Rollouts, group: Sequence[Rollouts]) -> list[str]:
         f"adapted in {count} of {len(result.rollouts)} rollouts: {adaptation}"
         for adaptation, count in result.adaptations
     ]
-    for reason, count in Counter(one.reason for one in result.not_started).items():
-        notes.append(f"{count} of {len(result.setting.tasks)} tasks not started: {reason}")
+    reasons = Counter(one.reason for one in result.not_started).most_common()
+    notes += [
+        f"{count} of {result.n_wanted} rollouts not started: {reason}"
+        for reason, count in reasons[:_REASONS_SHOWN]
+    ]
+    further = sum(count for _, count in reasons[_REASONS_SHOWN:])
+    if further:
+        notes.append(f"{further} of {result.n_wanted} rollouts not started for other reasons")
     return [f"{result.harness}: {note}" for note in notes]
+
+
+def rollouts_text(results: Iterable[Rollouts]) -> str:
+    """All of it for a terminal: a table and its notes for each setting, then the legend."""
+    lines: list[str] = []
+    for group in rollout_groups(results):
+        lines.append(rollout_heading(group[0]))
+        lines += aligned(HEADINGS, [rollout_cells(result) for result in group])
+        lines += [note for result in group for note in rollout_notes(result, group)]
+    return "\n".join([*lines, LEGEND])
+
+
+def rollouts_page(results: Iterable[Rollouts], made_with: str) -> str:
+    """The same as a page in Markdown; `made_with` says with what."""
+    parts = ["# Rollouts\n", f"{made_with}\n"]
+    for group in rollout_groups(results):
+        notes = [note for result in group for note in rollout_notes(result, group)]
+        parts.append(f"## {rollout_heading(group[0])}\n")
+        cells = [rollout_cells(result, intervals=True) for result in group]
+        parts.append(markdown_table(HEADINGS, cells))
+        parts.append(markdown_table(FURTHER_HEADINGS, [further_cells(one) for one in group]))
+        parts.append("\n".join(f"- {note}" for note in notes) + "\n")
+    legend = "\n".join(f"- {line}" for line in (LEGEND + _FURTHER_LEGEND).splitlines())
+    return "\n".join([*parts, "## How to read it\n", f"{legend}\n"])
 
 
 def _compared(result: Rollouts, group: Sequence[Rollouts]) -> Iterable[str]:

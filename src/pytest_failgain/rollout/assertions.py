@@ -143,9 +143,7 @@ def _fail(result: Rollouts, headline: str, n: int, worst: Iterable[str]) -> None
     lines = [f"{result.harness} on {result.environment}: {headline}, n = {n}", *worst]
     lines += [f"note: {warning}" for warning in result.warnings]
     if result.not_started:
-        lines.append(
-            f"note: {len(result.not_started)} of {len(result.setting.tasks)} tasks not started"
-        )
+        lines.append(f"note: {len(result.not_started)} of {result.n_wanted} rollouts not started")
     lines.append(_TRY)
     raise AssertionError("\n".join(lines))
 

@@ -1,7 +1,8 @@
 """What is measured of one rollout, by name. METHOD: the agent study of arXiv 2608.23651.
 
 Repeats are counted among *failed* actions, against earlier failed ones of the same rollout, a given
-failure included, as shares of the failed actions. Without a failed action they are not defined.
+failure included, as shares of the failed actions. Without a failed action they are not defined; a
+reply that holds no action is none.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _repeats(rollout: Rollout, is_one: Callable[[Turn, Sequence[_Failed]], bool]
         earlier.append(_Failed(rollout.given, rollout.given_meaning))
     found = []
     for turn in rollout.turns:
-        if turn.failed:
+        if turn.failed and turn.action:
             found.append(is_one(turn, earlier))
             earlier.append(_Failed(turn.action, turn.meaning))
     return found

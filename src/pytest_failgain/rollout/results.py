@@ -83,6 +83,11 @@ class Rollouts:
         bootstrap = ClusterBootstrap.over([rollout.task_id for rollout in self.rollouts])
         return {name: bootstrap.mean(self.values_of(name)) for name in ROLLOUT_MEASURES}
 
+    @property
+    def n_wanted(self) -> int:
+        """How many rollouts there would be if each had started."""
+        return len(self.rollouts) + len(self.not_started)
+
     @cached_property
     def outcomes(self) -> dict[str, int]:
         """How many rollouts ended in each way: see `turns.OUTCOMES`."""

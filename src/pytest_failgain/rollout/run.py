@@ -22,9 +22,10 @@ from pytest_failgain.scoring.protocol import Decoder, Refusal, Reply, ReplyReque
 from pytest_failgain.trajectory import Action, Step
 
 _GREEDY_DROPPED = (
-    "at temperature 0 it repeats (k-1)/k of its k failures: the context is unchanged, so is the "
+    "at temperature 0 it repeats (k-1)/k of its k failures{}: the context is unchanged, so is the "
     "reply"
 )
+_PRIMED = ", or all k where it makes the given one again"
 
 
 @dataclass(slots=True)
@@ -84,14 +85,14 @@ def rollout(
         for place, episode in enumerate(episodes)
         for sample in range(samples)
     ]
-    name = harness_name(harness)
-    if kind is not None and kind.name not in name.split("+"):
-        name = f"{name}+{kind.name}"
+    name = _name(harness, kind)
     label = f"{name} on {environment.name}: {'primed ' if primed else ''}rollouts"
     style = environment.replies
     with job(progress or NoProgress(), label, len(runs) * max_steps) as advance:
         for step in range(max_steps):
             active = [run for run in runs if not run.outcome]
+            if not active:
+                break
             requests = [
                 ReplyRequest(
                     render(harness, run.episode.trajectory, case_id=run.episode.task_id),
@@ -129,7 +130,7 @@ def rollout(
         ),
         block=None if kind is None else kind.name,
         adaptations=tuple(adapted.most_common()),
-        by_construction=_by_construction(harness, kind, temperature),
+        by_construction=_by_construction(harness, kind, temperature, primed),
     )
 
 
@@ -218,8 +219,21 @@ def _check_counts(max_steps: int, samples: int, temperature: float) -> None:
         )
 
 
-def _by_construction(harness: Harness, kind: BlockKind | None, temperature: float) -> str | None:
+def _name(harness: Harness, kind: BlockKind | None) -> str:
+    """The harness's name with the block's in it, which may stand in for one of its own."""
+    name = harness_name(harness)
+    own = harness.block if isinstance(harness, RemediedHarness) else None
+    parts = name.split("+")
+    if kind is None or (kind == own and kind.name in parts):
+        return name
+    return "+".join([*(part for part in parts if own is None or part != own.name), kind.name])
+
+
+def _by_construction(
+    harness: Harness, kind: BlockKind | None, temperature: float, primed: bool
+) -> str | None:
     if kind is not None:
         return kind.by_construction
-    dropped = isinstance(harness, RemediedHarness) and DROPPED in harness.remedies
-    return _GREEDY_DROPPED if dropped and not temperature else None
+    # Another remedy beside it could change the context because of the failure that is dropped.
+    dropped = isinstance(harness, RemediedHarness) and harness.remedies == (DROPPED,)
+    return _GREEDY_DROPPED.format(_PRIMED * primed) if dropped and not temperature else None

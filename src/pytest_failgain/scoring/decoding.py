@@ -108,18 +108,9 @@ class BatchDecoder:
         """Write the replies of one batch and give its rows."""
         rows = self._rows(prefix, len(tasks))
         own = [list(task.prompt[len(prefix.tokens) :]) for task in tasks]
-        known = [_longest_known(tokens, prefix, before) for tokens in own]
-        for place, source in enumerate(known):
-            if source is not None:
-                rows.take_over(place, *source)
-        # The last token of a prompt is the first step's.
-        missing: list[Tokens] = [
-            tokens[len(row) : -1] for tokens, row in zip(own, rows.tokens, strict=True)
-        ]
-        self._absorb(rows, missing)
-        feed = [tokens[-1] for tokens in own]
-        at = list(range(len(tasks)))  # the task at each place; those that are under way come first
-        active = len(tasks)
+        at = self._begin(rows, own, before)  # the task at each place
+        feed = [own[index][-1] for index in at]
+        active = len(tasks)  # so many are under way, and come first
         while active:
             logits = rows.step(feed[:active])
             self.tokens += active
@@ -141,6 +132,25 @@ class BatchDecoder:
                 feed[place] = wanted[-1]
             self._absorb(rows, added)
         return rows
+
+    def _begin(self, rows: Rows, own: Sequence[Sequence[int]], before: Sequence[Rows]) -> list[int]:
+        """Read `own`, what each task has behind the prefix, but for the last token.
+
+        Returns which task stands at each place.
+        """
+        known = [_longest_known(tokens, rows.prefix, before) for tokens in own]
+        missing = [
+            len(tokens) - (source[2] if source else 0)
+            for tokens, source in zip(own, known, strict=True)
+        ]
+        # Those with most to read stand first, so that the others need not be filled up.
+        at = sorted(range(len(own)), key=missing.__getitem__, reverse=True)
+        for place, index in enumerate(at):
+            if (source := known[index]) is not None:
+                rows.take_over(place, *source)
+        begun = zip(at, rows.tokens, strict=True)
+        self._absorb(rows, [own[index][len(row) : -1] for index, row in begun])
+        return at
 
     def _rows(self, prefix: Prefix, count: int) -> Rows:
         kind = PlainRows if self.plain_reason else SharedRows

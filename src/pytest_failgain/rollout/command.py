@@ -1,0 +1,149 @@
+"""`python -m pytest_failgain rollouts`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from pytest_failgain import __version__
+from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
+from pytest_failgain.models import KNOWN
+
+DEFAULT_HARNESSES = (
+    "verbatim,instructed,described,dropped,verbatim+masked,verbatim+searched,described+searched"
+)
+
+_DESCRIPTION = """\
+Let a model act in an environment with each of several harnesses, and print
+tables of how often it solved its tasks and repeated its failures. Replies are
+kept, so that a run that was stopped goes on where it was.
+"""
+
+_EXAMPLES = """\
+examples:
+  rollouts smollm2-135m
+  rollouts smollm2-135m --start primed --harnesses verbatim,described,advised
+  rollouts smollm2-135m --temperature 0.7 --samples 3 --out rollouts.md
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command `rollouts` to the sub-commands of a parser."""
+    rollouts: argparse.ArgumentParser = commands.add_parser(
+        "rollouts",
+        help="let a model act with several harnesses, and compare them",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    rollouts.add_argument(
+        "model",
+        help=f"a known name ({', '.join(KNOWN)}), a hub id (org/name), a directory or a GGUF file",
+    )
+    rollouts.add_argument(
+        "--harnesses",
+        default=DEFAULT_HARNESSES,
+        metavar="NAMES",
+        help="remedies and blocks, joined by '+', the harnesses by commas (default: %(default)s)",
+    )
+    rollouts.add_argument(
+        "--environment", default="tool_calls", help="where to act (default: %(default)s)"
+    )
+    rollouts.add_argument(
+        "--start",
+        choices=("free", "primed", "both"),
+        default="both",
+        help="free: from the task; primed: just behind a given failure (default: %(default)s)",
+    )
+    for flag, default, what in (
+        ("--tasks", 24, "how many tasks"),
+        ("--max-steps", 6, "how many steps a rollout may take"),
+        ("--demonstrations", 8, "how many solved tasks are told before each"),
+        ("--samples", 1, "how often each task is drawn, with a temperature"),
+        ("--seed", 0, "seed of the tasks, and of what is drawn"),
+    ):
+        rollouts.add_argument(
+            flag, type=int, default=default, metavar="N", help=f"{what} (default: %(default)s)"
+        )
+    rollouts.add_argument(
+        "--temperature", type=float, default=0.0, help="0 is greedy (default: %(default)s)"
+    )
+    rollouts.add_argument("--out", type=Path, metavar="FILE", help="write Markdown there as well")
+    rollouts.add_argument("--mbpp", type=Path, help="a file of MBPP, to make program_repair of")
+    rollouts.add_argument(
+        "--allow-code-execution",
+        action="store_true",
+        help="run the model's own programs, in a sandbox, which program_repair needs",
+    )
+    rollouts.add_argument("--dtype", choices=DTYPES, default="float32", help="of the numbers")
+    rollouts.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
+    rollouts.add_argument("--threads", type=int, metavar="N", help="threads for the model")
+    rollouts.add_argument("--cache-dir", type=Path, help="where models and replies are kept")
+    rollouts.add_argument("--offline", action="store_true", help="use no network")
+    rollouts.add_argument(
+        "--prompt-format",
+        choices=PROMPT_FORMATS,
+        default="auto",
+        help="auto (default) takes the model's chat template where it has one with a system role, "
+        "else plain text",
+    )
+    rollouts.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the rollouts and print their tables.
+
+    Raises:
+        FailgainError: when an option does not fit, or the model can't be used.
+    """
+    from pytest_failgain.atomic import write_atomically
+    from pytest_failgain.errors import UsageError
+    from pytest_failgain.failgain import Failgain
+    from pytest_failgain.machine import describe
+    from pytest_failgain.progress import StderrProgress
+    from pytest_failgain.report.rollouts import rollouts_page, rollouts_text
+
+    failgain = Failgain(
+        options.model,
+        dtype=options.dtype,
+        device=options.device,
+        threads=options.threads,
+        cache_dir=options.cache_dir,
+        offline=options.offline,
+        prompt_format=options.prompt_format,
+        seed=options.seed,
+        mbpp=options.mbpp,
+        allow_code_execution=options.allow_code_execution,
+        progress=StderrProgress(),
+        on_note=lambda subject, note: print(f"note: {note}", file=sys.stderr),
+    )
+    harnesses = [failgain.remedy(name.strip()) for name in options.harnesses.split(",")]
+    environment = failgain.environment(options.environment)
+    starts = (False, True) if options.start == "both" else (options.start == "primed",)
+    results = [
+        failgain.rollout(
+            harness,
+            environment,
+            options.tasks,
+            options.max_steps,
+            primed=primed,
+            demonstrations=options.demonstrations,
+            temperature=options.temperature,
+            samples=options.samples,
+            seed=options.seed,
+        )
+        for primed in starts
+        for harness in harnesses
+    ]
+    print(rollouts_text(results))
+    if options.out is not None:
+        page = rollouts_page(results, f"pytest-failgain {__version__}; {describe()}.")
+        try:
+            write_atomically(options.out, page.encode())
+        except OSError as error:
+            raise UsageError(
+                f"{options.out} can't be written ({error.strerror}); give another --out"
+            ) from None
+    return 0
