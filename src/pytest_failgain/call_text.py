@@ -64,13 +64,18 @@ class Call:
 
 
 def _frozen(value: object) -> str:
-    """A text that is equal for equal values of one type, whatever the order of an object's keys."""
+    """A text that is equal for equal values of one type, whatever the order of an object's keys.
+
+    The order of a set's members does not count either.
+    """
     if isinstance(value, dict):
         return (
             f"{{{', '.join(sorted(f'{key!r}: {_frozen(inner)}' for key, inner in value.items()))}}}"
         )
-    if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({', '.join(map(_frozen, value))})"
+    if isinstance(value, list | tuple | set):
+        members = map(_frozen, value)
+        ordered = sorted(members) if isinstance(value, set) else members
+        return f"{type(value).__name__}({', '.join(ordered)})"
     return repr(value)
 
 
@@ -165,15 +170,21 @@ def _plain(value: object) -> object:
     return value
 
 
-_LABELS = re.compile(r"(?:(?:action|answer|assistant|call|reply|response|tool|user)\s*:\s*)+", re.I)
+LABELS = ("action", "answer", "assistant", "call", "reply", "response", "tool", "user")
+_LABELS = re.compile(rf"(?:(?:{'|'.join(LABELS)})\s*:\s*)+", re.I)
 _FENCE = re.compile(r"```(?:\w*\s*\n|(?:json|py|python)\s)?(.*?)(?:```)?", re.DOTALL)
 
 
 def bare(text: str) -> str:
     """The reply without the dressing that models like to put around a call."""
+    # Labels and fences may stand inside one another, and what is bare must stay as it is.
+    while (undressed := _undressed(text)) != text:
+        text = undressed
+    return text
+
+
+def _undressed(text: str) -> str:
     text = text.strip()
-    for _ in range(2):
-        # A label may stand before a fence or inside it.
-        text = text[label.end() :] if (label := _LABELS.match(text)) else text
-        text = fence.group(1).strip() if (fence := _FENCE.fullmatch(text)) else text
-    return text.strip("`").strip()
+    text = text[label.end() :] if (label := _LABELS.match(text)) else text
+    text = fence.group(1) if (fence := _FENCE.fullmatch(text)) else text
+    return text.strip().strip("`").strip()

@@ -181,9 +181,10 @@ class Failgain:
             FailgainError: of the kinds that `rollout.run.rollout` names, and `ModelError`.
         """
         if not isinstance(environment, RolloutEnvironment):
+            given = getattr(environment, "name", environment)
             raise UsageError(
-                f"nothing can act in the environment {environment.name!r}: it has no episodes "
-                "(see environments.protocol.RolloutEnvironment)"
+                f"nothing can act in the environment {given!r}, which has no episodes: give one "
+                'such as failgain.environment("tool_calls"), or your own RolloutEnvironment'
             )
         scorer = self.scorer
         if not isinstance(scorer, Decoder):

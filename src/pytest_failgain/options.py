@@ -139,7 +139,9 @@ OPTIONS = (
     Option("dtype", DTYPE, "DTYPE", "float32 (default), bfloat16 or float16"),
     Option("device", TEXT, "DEVICE", "torch device, such as cpu (default) or cuda:0"),
     Option("threads", COUNT, "N", "threads for the model (default: the usable cores)"),
-    Option("cases", COUNT, "N", "cases an environment gives, in place of a test's own number"),
+    Option(
+        "cases", COUNT, "N", "cases and tasks an environment gives, in place of a test's own number"
+    ),
     Option("seed", SEED, "N", "seed of the environments' cases (default: 0)"),
     Option("cache_dir", FOLDER, "DIR", "folder for models and results"),
     Option("offline", FLAG, "", "use no network, even to fetch a model"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_failgain.call_text import Call, bare, read_json, read_python
 
-_FENCE_ALONE = re.compile(r"\s*```\s*\w*\s*")
+FENCE_ALONE = re.compile(r"\s*```\s*\w*\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ def _first_line(reply: str) -> tuple[str, bool]:
     # Not splitlines: it would break lines at characters that a call may hold.
     *finished, last = reply.split("\n")
     for line in finished:
-        if bare(line) and not _FENCE_ALONE.fullmatch(line):
+        if bare(line) and not FENCE_ALONE.fullmatch(line):
             return line, True
-    return ("", False) if _FENCE_ALONE.fullmatch(last) else (last, False)
+    return ("", False) if FENCE_ALONE.fullmatch(last) else (last, False)
 
 
 def read_call(action: str) -> Call | None:

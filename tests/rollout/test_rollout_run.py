@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fake_scorer import ScriptedDecoder, prompt_text
+from fake_scorer import FakeScorer, ScriptedDecoder, prompt_text
 from progress_recorder import Recorder
 from pytest_failgain.blocking.kinds import BLOCKS
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
@@ -349,6 +349,30 @@ class Backwards:
         return getattr(self.inner, name)
 
 
+class Dressed(Backwards):
+    """The office, with given failures written as a model might."""
+
+    def episodes(self, count: int, **how: Any) -> Sequence[Episode]:
+        dressed = []
+        for episode in self.inner.episodes(count, **how):
+            *before, last = episode.trajectory.steps
+            assert isinstance(last, Step)
+            step = replace(last, action=Action(f"Action: `{last.action.text}`"))
+            trajectory = replace(episode.trajectory, steps=(*before, step))
+            dressed.append(replace(episode, trajectory=trajectory))
+        return dressed
+
+
+def test_a_given_action_is_read_as_a_reply_is() -> None:
+    decoder = ScriptedDecoder(lambda request: WRONG)
+    plain, dressed = (
+        short(decoder, VERBATIM, environment=environment, primed=True)
+        for environment in (OFFICE, Dressed())
+    )
+    given = [(one.given, one.given_meaning) for one in dressed.rollouts]
+    assert given == [(one.given, one.given_meaning) for one in plain.rollouts]
+
+
 def test_a_task_goes_the_same_way_wherever_it_stands() -> None:
     def script(request: ReplyRequest) -> str:
         place = episode_of(request)
@@ -398,7 +422,7 @@ def test_a_dropped_record_repeats_all_but_one_failure_when_decoding_is_greedy() 
     ],
 )
 def test_nothing_is_said_to_be_so_by_construction_where_it_may_not_be(
-    name: str, settings: dict[str, float]
+    name: str, settings: dict[str, Any]
 ) -> None:
     result = short(ScriptedDecoder(lambda request: WRONG), remedied(name), **settings)
     assert result.by_construction is None
@@ -433,11 +457,12 @@ def test_an_error_of_the_harness_names_the_task_and_breaks_the_job_off() -> None
 )
 def test_the_progress_grows_and_reaches_its_total(script: Script) -> None:
     recorder = Recorder()
-    short(ScriptedDecoder(script), remedied("verbatim"), samples=1, progress=recorder)
+    short(ScriptedDecoder(script), VERBATIM, progress=recorder)
     start, *done, last = recorder.told
     assert start == ("verbatim on tool_calls: rollouts", TASKS * 4)
-    assert done == sorted(done, key=int)  # type: ignore[call-overload]
-    assert done[-1] == TASKS * 4
+    reached = [each for each in done if isinstance(each, int)]
+    assert reached == sorted(reached)
+    assert reached[-1] == TASKS * 4
     assert last is True
 
 
@@ -549,17 +574,19 @@ def test_the_setting_tells_how_the_rollouts_were_run() -> None:
 
 def test_failgain_tells_of_every_rollout_and_takes_its_own_number_of_tasks() -> None:
     told: list[Rollouts] = []
-    failgain = Failgain(ScriptedDecoder(says(WRONG)), cases=2, on_rolled_out=told.append)
+    recorder = Recorder()
+    failgain = Failgain(
+        ScriptedDecoder(says(WRONG)), cases=2, progress=recorder, on_rolled_out=told.append
+    )
     environment = failgain.environment("tool_calls")
     result = failgain.rollout(VERBATIM, environment, tasks=24, max_steps=2, demonstrations=0)
     assert told == [result]
     assert len(result.rollouts) == len(result.setting.tasks) == 2
+    assert recorder.told[0] == ("verbatim on tool_calls: rollouts", 4)
     assert {len(one.turns) for one in result.rollouts} == {2}
 
 
 def test_failgain_refuses_what_can_not_decode_and_where_nothing_can_act() -> None:
-    from fake_scorer import FakeScorer
-
     office: Any = OFFICE
     with pytest.raises(UsageError, match=r"FakeScorer scores but writes no replies: .*Decoder"):
         Failgain(FakeScorer()).rollout(VERBATIM, office)
@@ -568,7 +595,7 @@ def test_failgain_refuses_what_can_not_decode_and_where_nothing_can_act() -> Non
         name = "my cases"
         cases = OFFICE.cases
 
-    with pytest.raises(UsageError, match=r"environment 'my cases': it has no episodes"):
+    with pytest.raises(UsageError, match=r"environment 'my cases'.* has no episodes"):
         Failgain(ScriptedDecoder(says(WRONG))).rollout(VERBATIM, Cases())
 
 

@@ -18,8 +18,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from pytest_failgain.blocking.token_texts import TokenTexts, count_closers, squeezed
-from pytest_failgain.call_text import LONGEST_CALL, Call, bare
-from pytest_failgain.replies import read_call
+from pytest_failgain.call_text import LABELS, LONGEST_CALL, Call, bare
+from pytest_failgain.replies import FENCE_ALONE, read_call
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _OUTSIDE = re.compile(r"[()\[\]{}'\"\\#]")
@@ -27,11 +27,7 @@ _INSIDE = {quote: re.compile(rf"[\\{quote}]") for quote in "'\""}
 # Outside strings these are in no call with literal arguments.
 _NEVER = frozenset("!$%&*/;<>?@^`|~\\")
 _NAME = re.compile(r"\w*", re.ASCII)
-_FENCE_ALONE = re.compile(r"\s*```\s*\w*\s*")
-_DRESSING = (
-    *("action", "answer", "assistant", "call", "reply", "response", "tool", "user"),
-    *("json", "python"),
-)
+_DRESSING = (*LABELS, "json", "python")
 # Stands for whatever a token adds to an open string. Both Python and JSON take it, bytes too.
 _MARK = "\x7f"
 
@@ -322,7 +318,7 @@ def undressed_once(line: str) -> str:
 def is_opening(line: str) -> bool:
     """Whether more text may still show all of the line to be dressing."""
     body = undressed(line).strip()
-    if not body or _FENCE_ALONE.fullmatch(line):
+    if not body or FENCE_ALONE.fullmatch(line):
         return True
     # Labels are read without regard to case, and so some odd letters pass for plain ones.
     odd = not body.isascii() and body.isalpha()

@@ -48,11 +48,12 @@ valid: replies that are calls of a known tool; effective: that succeeded; writte
 Repeating less is not succeeding more, and a block's repeats are 0 by construction."""
 
 
+# A line each, since each becomes an item of a list.
 _FURTHER_LEGEND = """
-in a row: failed actions that repeat the one just before; and more: that hold a whole failed one
+in a row: failed actions that repeat the failed one before; and more: that hold a whole failed one
 stuck on failures: steps used up, 2 or more failed actions repeated
-cut short: calls whose brackets are left open; prose, empty: replies without a call; read: tokens of
-the prompts, summed over the steps of a rollout"""
+cut short: calls whose brackets are left open; prose, empty: replies without a call
+read: tokens of the prompts, summed over the steps of a rollout"""
 
 
 def rollout_groups(results: Iterable[Rollouts]) -> list[list[Rollouts]]:

@@ -36,6 +36,8 @@ _TOKENS_AT_ONCE = 512
 _PREFIXES_KEPT = 4
 _BYTES_KEPT = 2 * 2**30
 _NOTHING = Prefix((), [])
+# An exponential draw is 0 once in eight million times, which would be endless luck for a token.
+_LEAST_DRAW = np.float32(2.0**-25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def _gumbel(key: str, place: int, count: int) -> np.ndarray[Any, np.dtype[np.flo
     """Standard Gumbel noise, shape (count,), that only depends on `key` and `place`."""
     seed = int.from_bytes(blake2b(f"{key} {place}".encode(), digest_size=16).digest(), "big")
     exponential = np.random.default_rng(seed).standard_exponential(count, dtype=np.float32)
-    noise: np.ndarray[Any, np.dtype[np.float32]] = -np.log(exponential)
+    noise: np.ndarray[Any, np.dtype[np.float32]] = -np.log(np.maximum(exponential, _LEAST_DRAW))
     return noise
 
 

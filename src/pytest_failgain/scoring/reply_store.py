@@ -67,7 +67,7 @@ class ReplyStore:
         if reply is not None:
             return reply
         row = self._rows.get(self._own(key))
-        return None if row is None else Reply(**json.loads(row[0]))
+        return None if row is None else _reply(row[0])
 
     def put_all(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
         """Keep these replies: all of them are on disk when this returns, or none."""
@@ -79,6 +79,12 @@ class ReplyStore:
 
     def _own(self, key: bytes) -> bytes:
         return blake2b(key + self._model, digest_size=16).digest()
+
+
+def _reply(kept: bytes) -> Reply:
+    fields = json.loads(kept)
+    # JSON has no tuples.
+    return Reply(**{**fields, "adaptations": tuple(fields["adaptations"])})
 
 
 def request_key(prompt: Tokens, request: ReplyRequest) -> bytes:

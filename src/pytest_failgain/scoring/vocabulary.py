@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-# A call is whole at its closing bracket, and a line at its break.
-_ENDING = frozenset(")]}\n")
+# A call is whole at its closing bracket, and a line at its break; and what is no whole character by
+# itself may be white space together with what stands before it, which bares a call.
+_ENDING = frozenset(")]}\n\ufffd")
 
 
 class Vocabulary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_failgain.blocking.block import Block
@@ -75,8 +76,9 @@ class Writing:
         tokens at this place with their log-probabilities (nats), where `searches` wants them.
         """
         self.n_decoded += 1
-        cost = -others[0][1] if others else 0.0
-        self._remember(others)
+        cost = -next((logprob for token, logprob in others if token == best), 0.0)
+        # Not the first of them: that is another one than the best where two are as likely.
+        self._remember([other for other in others if other[0] != best])
         token: int | None = best
         if self._is_forbidden(self.tokens, best):
             self.blocked += 1
@@ -100,10 +102,10 @@ class Writing:
 
     def _remember(self, others: Sequence[Candidate]) -> None:
         before, costs = tuple(self.tokens), tuple(self._costs)
-        for token, logprob in others[1:]:
-            heapq.heappush(
-                self._branches, _Branch(sum(costs) - logprob, before, (*costs, -logprob), token)
-            )
+        for token, logprob in others:
+            if logprob > -inf:
+                cost = sum(costs) - logprob
+                heapq.heappush(self._branches, _Branch(cost, before, (*costs, -logprob), token))
 
     def _goes_back(self) -> bool:
         """Take the likeliest way not taken so far that is not forbidden; False if there is none."""
@@ -121,9 +123,9 @@ class Writing:
     def _masked(self, scores: torch.Tensor, token: int) -> int | None:
         """The best token that is not forbidden; None where all are."""
         while True:
-            scores[token] = -float("inf")
+            scores[token] = -inf
             token = int(scores.argmax())
-            if scores[token] == -float("inf"):
+            if scores[token] == -inf:
                 return None
             if not self._is_forbidden(self.tokens, token):
                 return token
