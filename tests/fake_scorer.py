@@ -324,7 +324,7 @@ def solved_by(action: str = "send(to='ann@corp.example')", *, task: str = "a") -
     return rolled(turn(action, failed=False), task=task, outcome="solved")
 
 
-SETTING = Setting("tool_calls", IDENTITY, (), 6, False, 8, 0.0, 1, 0)
+SETTING = Setting("tool_calls", "python calls", IDENTITY, (), 6, False, 8, 0.0, 1, 0)
 
 
 def rolled_out(

@@ -340,7 +340,7 @@ def test_a_row_of_rollouts_holds_every_figure_in_its_column() -> None:
     reporter = shown(VERBATIM_DRIVEN)
     assert reporter.lines[1] == (
         "tool_calls: free rollouts of 10 tasks, 6 steps at most, greedy, 8 demonstrations, "
-        "fake (a hash, float32)"
+        "python calls, fake (a hash, float32)"
     )
     low, high = VERBATIM_DRIVEN.estimates["success"].interval
     assert row(reporter, "verbatim") == {

@@ -170,9 +170,11 @@ class Failgain:
         demonstrations: int = 8,
         temperature: float = 0.0,
         samples: int = 1,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> Rollouts:
         """Let the model act in `environment` with `harness`; see `rollout.run.rollout`.
+
+        Without a `seed`, replies are drawn with that of the environments' cases.
 
             environment = failgain.environment("tool_calls")
             failgain.rollout(failgain.remedy("described+searched"), environment).summary()
@@ -203,7 +205,7 @@ class Failgain:
             demonstrations=demonstrations,
             temperature=temperature,
             samples=samples,
-            seed=seed,
+            seed=self._settings.seed if seed is None else seed,
             progress=self._progress,
         )
         if self._on_rolled_out is not None:

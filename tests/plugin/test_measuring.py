@@ -19,6 +19,7 @@ from agent_projects import (
 )
 
 from fake_scorer import measured
+from pytest_failgain.fixtures import REMEDY_NAMES
 from pytest_failgain.report.terminal import write_summary
 from pytest_failgain.scoring import score_store
 
@@ -92,8 +93,7 @@ def test_remedy(failgain, failgain_remedy, cases):
     )
     result = project.runpytest(*with_model, "-q")
     result.assert_outcomes(passed=12)
-    names = ["render_mine", "verbatim", "instructed", "described", "described-minimal", "dropped"]
-    assert measured_names(result) == names
+    assert measured_names(result) == ["render_mine", "verbatim", *REMEDY_NAMES]
     said = [line for line in section(result) if line.startswith("dropped: by construction")]
     assert said == [
         "dropped: by construction, gain 0: the retry's context is the one before the attempt"

@@ -198,7 +198,7 @@ def test_of_a_success_rate_the_unsolved_are_listed() -> None:
     lines = message_of(assert_success_rate_at_least, result, 1.0)
     # Without a failure there are no repeats, and that is no bad figure.
     assert lines[2:4] == [
-        "                      0%  quit       (c)",
+        "                      0%  quit     (nothing)  (c)",
         "                       -  full     Well.  (b)",
     ]
     assert not any("(a)" in line for line in lines)

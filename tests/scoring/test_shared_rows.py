@@ -42,9 +42,14 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 
 def plain_logits(model: Any, tokens: tuple[int, ...]) -> Any:
-    """The logits behind `tokens`, of one pass over all of them."""
-    with torch.inference_mode():
-        return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1].numpy()
+    """The logits behind `tokens`, of one pass over all of them with the model's own attention."""
+    shared = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1].numpy()
+    finally:
+        model.set_attn_implementation(shared)
 
 
 def check_step(model: Any, rows: Rows, tokens: list[int]) -> None:
@@ -120,7 +125,7 @@ class Story:
         self.known = [[] for _ in range(COUNT)]
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=8)
 @given(st.integers(0, 2**32))
 def test_rows_give_what_plain_passes_give_whatever_happens_to_them(model: Any, seed: int) -> None:
     with shared_attention(model):
@@ -130,7 +135,7 @@ def test_rows_give_what_plain_passes_give_whatever_happens_to_them(model: Any, s
         story.step()
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=8)
 @given(st.integers(0, 2**32))
 def test_plain_rows_do_the_same(seed: int) -> None:
     story = Story(LLAMA, PlainRows, random.Random(seed))

@@ -44,6 +44,10 @@ class _FixedCount:
         return self.inner.cases(self.count)
 
     @property
+    def variant(self) -> str:
+        return self.inner.variant
+
+    @property
     def replies(self) -> ReplyStyle:
         return self.inner.replies
 

@@ -65,8 +65,12 @@ class Episode(Protocol):
 class RolloutEnvironment(Environment, Protocol):
     """An environment in which a model can drive.
 
-    `replies` is how its replies are read, and `reply_tokens` how long one may be, in tokens.
+    `variant` tells how the environment is set up, as far as its name does not. `replies` is how the
+    model's replies are read, and `reply_tokens` how long one may be, in tokens.
     """
+
+    @property
+    def variant(self) -> str: ...
 
     @property
     def replies(self) -> ReplyStyle: ...

@@ -42,10 +42,10 @@ FURTHER_HEADINGS = (
 )
 
 LEGEND = """\
-solved: share of the tasks; same text, same call: failed actions that repeat an earlier failed one
+solved: share of rollouts; same text, same call: failed actions that repeat an earlier failed one
 next: the first action repeats the given failure; stuck: steps used up, 2 or more actions repeated
 valid: replies that are calls of a known tool; effective: that succeeded; written: tokens, a rollout
-Repeating less is not succeeding more, and a block's repeats are 0 by construction."""
+Repeating less is not succeeding more. What a block forbids is 0 by construction."""
 
 
 # A line each, since each becomes an item of a list.
@@ -77,9 +77,9 @@ def rollout_heading(result: Rollouts) -> str:
     )
     model = setting.model
     return (
-        f"{setting.environment}: {start} rollouts of {_counted(len(setting.tasks), 'task')}, "
-        f"{_counted(setting.max_steps, 'step')} at most, {drawn}, "
-        f"{_counted(setting.demonstrations, 'demonstration')}, "
+        f"{setting.environment}: {start} rollouts of "
+        f"{_counted(len(setting.tasks), 'task')}, {_counted(setting.max_steps, 'step')} at most, "
+        f"{drawn}, {_counted(setting.demonstrations, 'demonstration')}, {setting.variant}, "
         f"{model.name} ({model.source}, {model.dtype})"
     )
 
@@ -196,7 +196,7 @@ def _compared(result: Rollouts, group: Sequence[Rollouts]) -> Iterable[str]:
         repeats = rollout_difference("canonical_repeat_rate", result, reference)
     except UsageError:
         return
-    yield (
-        f"solved {signed(solved, 2)} over {reference.harness}, same call {signed(repeats, 2)} "
-        f"where both failed (n = {repeats.n})"
-    )
+    difference = f"solved {signed(solved, 2)} over {reference.harness}"
+    if repeats.n:
+        difference += f", same call {signed(repeats, 2)} where both failed (n = {repeats.n})"
+    yield difference

@@ -158,7 +158,7 @@ def _worst(
     chosen.sort(key=lambda rollout: (of(rollout) != of(rollout), -of(rollout)))
     lines = ["worst rollouts:  repeats  ended    last action"]
     for rollout in chosen[:_WORST_SHOWN]:
-        text = " ".join(rollout.turns[-1].action.split())
+        text = " ".join(rollout.turns[-1].action.split()) or "(nothing)"
         shown = text if len(text) <= 60 else f"{text[:57]}..."
         repeats = percent(of(rollout))
         lines.append(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_failgain import __version__
 from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
 from pytest_failgain.models import KNOWN
+
+if TYPE_CHECKING:
+    from pytest_failgain.rollout.results import Rollouts
 
 DEFAULT_HARNESSES = (
     "verbatim,instructed,described,dropped,verbatim+masked,verbatim+searched,described+searched"
@@ -98,12 +103,9 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         FailgainError: when an option does not fit, or the model can't be used.
     """
-    from pytest_failgain.atomic import write_atomically
-    from pytest_failgain.errors import UsageError
     from pytest_failgain.failgain import Failgain
-    from pytest_failgain.machine import describe
     from pytest_failgain.progress import StderrProgress
-    from pytest_failgain.report.rollouts import rollouts_page, rollouts_text
+    from pytest_failgain.report.rollouts import rollouts_text
 
     failgain = Failgain(
         options.model,
@@ -122,28 +124,42 @@ def run(options: argparse.Namespace) -> int:
     harnesses = [failgain.remedy(name.strip()) for name in options.harnesses.split(",")]
     environment = failgain.environment(options.environment)
     starts = (False, True) if options.start == "both" else (options.start == "primed",)
-    results = [
-        failgain.rollout(
-            harness,
-            environment,
-            options.tasks,
-            options.max_steps,
-            primed=primed,
-            demonstrations=options.demonstrations,
-            temperature=options.temperature,
-            samples=options.samples,
-            seed=options.seed,
-        )
-        for primed in starts
-        for harness in harnesses
-    ]
-    print(rollouts_text(results))
-    if options.out is not None:
-        page = rollouts_page(results, f"pytest-failgain {__version__}; {describe()}.")
-        try:
-            write_atomically(options.out, page.encode())
-        except OSError as error:
-            raise UsageError(
-                f"{options.out} can't be written ({error.strerror}); give another --out"
-            ) from None
+    results: list[Rollouts] = []
+    _write(options.out, results)  # where that can't be, better now than in an hour
+    try:
+        for primed, harness in itertools.product(starts, harnesses):
+            results.append(
+                failgain.rollout(
+                    harness,
+                    environment,
+                    options.tasks,
+                    options.max_steps,
+                    primed=primed,
+                    demonstrations=options.demonstrations,
+                    temperature=options.temperature,
+                    samples=options.samples,
+                )
+            )
+            _write(options.out, results)
+    finally:
+        if results:
+            print(rollouts_text(results))
     return 0
+
+
+def _write(path: Path | None, results: Sequence[Rollouts]) -> None:
+    """Write the page of `results`, if there is a place for it."""
+    from pytest_failgain.atomic import write_atomically
+    from pytest_failgain.errors import UsageError
+    from pytest_failgain.machine import describe
+    from pytest_failgain.report.rollouts import rollouts_page
+
+    if path is None:
+        return
+    page = rollouts_page(results, f"pytest-failgain {__version__}; {describe()}.")
+    try:
+        write_atomically(path, page.encode())
+    except OSError as error:
+        raise UsageError(
+            f"{path} can't be written ({error.strerror}); give another file with --out"
+        ) from None

@@ -29,6 +29,7 @@ class Setting:
     """
 
     environment: str
+    variant: str
     model: ModelIdentity
     tasks: tuple[str, ...]
     max_steps: int

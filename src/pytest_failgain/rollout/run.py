@@ -115,6 +115,7 @@ def rollout(
         harness=name,
         setting=Setting(
             environment=environment.name,
+            variant=environment.variant,
             model=decoder.identity,
             tasks=tuple(episode.task_id for episode in episodes),
             max_steps=max_steps,

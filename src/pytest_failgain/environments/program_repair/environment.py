@@ -74,6 +74,11 @@ class ProgramRepairEnvironment:
         self._rest = self._in_order()
         self._wanted = 0
 
+    @property
+    def variant(self) -> str:
+        """The format of programs and the detail of errors."""
+        return f"{self._format.name} programs, {self._settings.verbosity} errors"
+
     @cached_property
     def tasks(self) -> tuple[Problem, ...]:
         """The problems, in the seed's order.

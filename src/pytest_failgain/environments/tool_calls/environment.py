@@ -65,6 +65,11 @@ class ToolCallsEnvironment:
         """The name of the format in which calls are written."""
         return self._format.name
 
+    @property
+    def variant(self) -> str:
+        """The format of calls and the detail of errors."""
+        return f"{self.action_format} calls, {self.verbosity} errors"
+
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks of the seed, each in a world of its own."""
