@@ -39,12 +39,12 @@ class PieceTokenizer:
         return {repr(piece): token for token, piece in enumerate(self.pieces)}
 
     def decode(self, tokens: Sequence[int], **_: Any) -> str:
-        return self.bytes(tokens).decode(errors="replace")
+        return self.joined(tokens).decode(errors="replace")
 
     def batch_decode(self, rows: Sequence[Sequence[int]], **_: Any) -> list[str]:
         return [self.decode(tokens) for tokens in rows]
 
-    def bytes(self, tokens: Iterable[int]) -> bytes:
+    def joined(self, tokens: Iterable[int]) -> bytes:
         return b"".join(self.pieces[token] for token in tokens)
 
     def token(self, piece: str | bytes) -> int:

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from pytest_failgain.blocking.block import MATCHES, WAYS
+import torch
+
+from pytest_failgain.blocking.block import MATCHES, WAYS, Block
 from pytest_failgain.environments.program_repair.replies import PROGRAMS
 from pytest_failgain.replies import CALL_LINES, ReplyStyle
+from pytest_failgain.scoring.vocabulary import Vocabulary
+from pytest_failgain.scoring.writing import Writing
 from scripted_models import STOP, PieceTokenizer, bent_on, saying, tree, write
 from strategies import quick
 
@@ -112,17 +116,27 @@ def test_when_the_tries_are_used_up_the_search_masks(
     assert (writing.text, writing.blocked) == (expected, blocked)
 
 
-def test_two_tokens_of_the_same_likelihood_are_both_tried() -> None:
+def test_a_branch_counts_all_that_led_to_it() -> None:
+    # Back at `fy` (.352), the way on to `fyx` (.116) is less likely than `g` (.12).
     chances = {
-        "": {"f": 1.0},
-        "f": {"(": 1.0},
-        "f(": {"x": 0.5, "y": 0.5},
-        "f(x": {")": 1.0},
-        "f(y": {")": 1.0},
+        "": {"f": 0.88, "g": 0.12},
+        "f": {"(": 0.6, "y": 0.4},
+        "f(": {")": 1.0},
+        "fy": {")": 0.67, "x": 0.33},
     }
-    one = write(tree(WORDS, chances), WORDS, ("f(x)",), way="searched", tries=1)
-    other = write(tree(WORDS, chances), WORDS, ("f(y)",), way="searched", tries=1)
-    assert (one.text, other.text) == ("f(y)", "f(x)")
+    writing = write(tree(WORDS, chances), WORDS, ("f()", "fy)"), way="searched")
+    assert (writing.text, writing.blocked) == ("g", 2)
+
+
+def test_of_two_tokens_as_likely_the_one_not_taken_is_a_branch() -> None:
+    x, y = WORDS.tokens("x", "y")
+    block = Block(("x",), CALL_LINES, way="searched")
+    writing = Writing(Vocabulary(WORDS, frozenset({STOP})), CALL_LINES, 1, block)
+    # Which of them stands first among the others is the device's choice.
+    even = math.log(0.5)
+    scores = torch.zeros(len(WORDS.pieces))
+    writing.take(scores, x, [(y, even), (x, even)])
+    assert (writing.text, writing.blocked) == ("y", 1)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -217,12 +231,13 @@ PROGRAM_TEXTS = (
     "x = 1  # y",
     "def f(",
 )
-LETTERS = "fgab xy1()[]{}='\",:\n`#\\é\"Action"
+LETTERS = 'fgab xy1()[]{}=\'",:\n`#\\é"Action'
 PIECES = (
     *(")\n", "')", "'])", "()", '"}}', ") ", ")`", "```", "Action: ", "f(a='x'", "x')", "\n\n"),
     *("def f(a):\n    ", "return a", " + 1", "  # y", "python\n", "    ", "find", "é'", "',"),
-    *(b"\xc3", b"\xa9", b"\xa9')", b")\xc2", b"\xa0", b"\xff", b"\xe2\x80", b"\xa8)"),
 )
+# Parts of characters, which come together to one or never do.
+BROKEN_PIECES = (b"\xc3", b"\xa9", b"\xa9')", b")\xc2", b"\xa0", b"\xff", b"\xe2\x80", b"\xa8)")
 
 
 def cut(luck: random.Random, text: str) -> list[bytes]:
@@ -270,8 +285,8 @@ def test_no_failed_action_is_ever_made_again(
     style, texts = kind
     failed = luck.sample(texts, luck.randrange(1, 4))
     wanted = failed + [rewritten(luck, text) for text in failed * 2]
-    pieces = [piece for text in wanted for piece in cut(luck, text)]
-    pieces += luck.sample(PIECES, 12) + luck.sample(LETTERS, 8)
+    pieces: list[str | bytes] = [piece for text in wanted for piece in cut(luck, text)]
+    pieces += luck.sample(PIECES, 9) + luck.sample(BROKEN_PIECES, 3) + luck.sample(LETTERS, 8)
     tokenizer = PieceTokenizer(pieces)
     writing = write(
         bent_on(wanted, tokenizer.pieces, seed),

@@ -204,16 +204,15 @@ def _take(logits: torch.Tensor, tasks: Sequence[Task]) -> None:
     searching = [place for place, task in enumerate(tasks) if task.writing.searches]
     others: dict[int, list[tuple[int, float]]] = {}
     if searching:
-        part = logits[searching]
+        logprobs = logits[searching].log_softmax(-1)
+        drawn = logprobs
         if any(tasks[place].sampling for place in searching):
             # The order is that of the draw, the log-probabilities are the model's own.
-            drawn = part.clone()
+            drawn = logprobs.clone()
             _add_noise(drawn, [tasks[place] for place in searching])
-        else:
-            drawn = part
         tokens = drawn.topk(min(BRANCHES, drawn.shape[-1])).indices
-        logprobs = part.gather(-1, tokens) - part.logsumexp(-1, keepdim=True)
-        for place, ids, values in zip(searching, tokens.tolist(), logprobs.tolist(), strict=True):
+        found = zip(searching, tokens.tolist(), logprobs.gather(-1, tokens).tolist(), strict=True)
+        for place, ids, values in found:
             others[place] = list(zip(ids, values, strict=True))
     _add_noise(logits, tasks)
     best = logits.argmax(dim=-1)
