@@ -20,7 +20,7 @@ from pytest_failgain.scoring import decoding
 from pytest_failgain.scoring.decoding import BatchDecoder, Task
 from pytest_failgain.scoring.protocol import Sampling
 from pytest_failgain.scoring.vocabulary import Vocabulary
-from pytest_failgain.scoring.writing import Writing
+from pytest_failgain.scoring.writing import BRANCHES, Writing
 from scripted_models import PieceTokenizer, write
 from strategies import quick
 
@@ -72,6 +72,19 @@ def plainly(model: Any, prompt: Prompt, most: int = MOST) -> list[int]:
     return reply
 
 
+@torch.inference_mode()
+def blocked_plainly(model: Any, prompt: Prompt, block: Block) -> list[int]:
+    """What whole passes write where `block` is in the way."""
+    writing = Writing(VOCABULARY, CALL_LINES, MOST, block)
+    while not writing.ended:
+        ids = torch.tensor([[*prompt, *writing.tokens]])
+        logits = model(input_ids=ids, use_cache=False).logits[0, -1]
+        best = logits.log_softmax(-1).topk(BRANCHES)
+        others = list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+        writing.take(logits, others[0][0], others if writing.searches else ())
+    return writing.tokens
+
+
 BEGINNINGS = ((), tuple(range(40, 52)), tuple(range(90, 130)), (*range(40, 52), 7, 8, 9))
 tokens = st.integers(0, 250)
 prompts = st.tuples(
@@ -105,16 +118,12 @@ def test_together_each_prompt_gets_what_a_plain_loop_gives_it(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_block_gives_together_what_it_gives_alone(model: Any, way: str) -> None:
+def test_together_a_block_gives_what_whole_passes_give(model: Any, way: str) -> None:
     prompts = [(*range(40, 60), last) for last in range(6)]
     free = written(BatchDecoder(model), *map(task, prompts))
     block = Block(tuple(map(VOCABULARY.text, free)), CALL_LINES, way=way)
-
-    def blocked(prompt: Prompt) -> Task:
-        return task(prompt, block=block)
-
-    together = written(BatchDecoder(model), *map(blocked, prompts))
-    assert together == [written(BatchDecoder(model), blocked(one))[0] for one in prompts]
+    together = written(BatchDecoder(model), *(task(prompt, block=block) for prompt in prompts))
+    assert together == [blocked_plainly(model, prompt, block) for prompt in prompts]
     assert not any(block.repeats(VOCABULARY.text(reply)) for reply in together)
 
 
@@ -168,9 +177,29 @@ def test_part_of_a_longer_beginning_is_not_read_again(llama: Any) -> None:
 
 def test_rows_of_finished_replies_cost_nothing_more(llama: Any) -> None:
     decoder = BatchDecoder(llama)
-    short, long = task((1, 2), most=1), task((1, 2), most=9)
+    short, long = task((*range(9), 50, 51), most=1), task((*range(9), 60, 61), most=9)
     decoder.write([short, long])
-    assert decoder.tokens == 1 + 1 + len(long.writing.tokens)
+    # The beginning, what each prompt has besides, and then a token each step.
+    assert decoder.tokens == 9 + 2 + 1 + long.writing.n_decoded
+    assert long.writing.n_decoded > 2
+
+
+def test_the_same_tokens_behind_another_beginning_are_read_again(llama: Any) -> None:
+    decoder = BatchDecoder(llama)
+    for beginning in (range(40), range(100, 140)):
+        prompts = [(*beginning, last, *range(60, 80)) for last in (1, 2)]
+        replies = written(decoder, *map(task, prompts))
+        assert replies == [plainly(llama, prompt) for prompt in prompts]
+
+
+def test_only_the_last_batches_are_kept(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = BatchDecoder(llama)
+    for last in range(3):
+        written(decoder, task((1, 2, last)), task((100, 101, last)))
+    assert len(decoder._kept) == 2
+    monkeypatch.setattr(decoding, "_BYTES_KEPT", 0)
+    written(decoder, task((1, 2, 9)), task((100, 101, 9)))
+    assert len(decoder._kept) == 1
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5])

@@ -50,6 +50,19 @@ class Task:
 
 
 @dataclass(slots=True)
+class _Batch:
+    """Replies that are written together: `at` has the task at each place of `rows`.
+
+    `own` is what each task's prompt has behind the prefix.
+    """
+
+    tasks: Sequence[Task]
+    own: Sequence[list[int]]
+    rows: Rows
+    at: list[int]
+
+
+@dataclass(slots=True)
 class BatchDecoder:
     """Writes replies with one causal language model.
 
@@ -75,14 +88,23 @@ class BatchDecoder:
         """
         import torch
 
-        before, self._kept = self._kept, []
+        known, self._kept = self._kept, []
         attention = nullcontext() if self.plain_reason else shared_attention(self.model)
         with attention, torch.inference_mode():
-            for shared, members in _alike([task.prompt for task in tasks]):
-                prefix = self._prefix(shared)
+            groups = [
+                (self._prefix(shared), [tasks[index] for index in members])
+                for shared, members in _alike([task.prompt for task in tasks])
+            ]
+            for prefix, members in groups:
+                before = [rows for rows in known if rows.prefix is prefix]
+                known = [rows for rows in known if rows.prefix is not prefix]
                 for start in range(0, len(members), _ROWS_AT_ONCE):
-                    batch = [tasks[index] for index in members[start : start + _ROWS_AT_ONCE]]
-                    self._kept.append(self._written(batch, prefix, before))
+                    batch = self._begun(members[start : start + _ROWS_AT_ONCE], prefix, before)
+                    if start + _ROWS_AT_ONCE >= len(members):
+                        # Two generations of rows take twice the memory: no longer than need be.
+                        before.clear()
+                    self._finish(batch)
+                    self._kept.append(batch.rows)
         while len(self._kept) > 1 and sum(rows.bytes for rows in self._kept) > _BYTES_KEPT:
             del self._kept[0]
 
@@ -106,11 +128,27 @@ class BatchDecoder:
         self._prefixes = [*self._prefixes[1 - _PREFIXES_KEPT :], prefix]
         return prefix
 
-    def _written(self, tasks: Sequence[Task], prefix: Prefix, before: Sequence[Rows]) -> Rows:
-        """Write the replies of one batch and give its rows."""
+    def _begun(self, tasks: Sequence[Task], prefix: Prefix, before: Sequence[Rows]) -> _Batch:
+        """Read what each prompt has behind the prefix, but for the last token."""
         rows = self._rows(prefix, len(tasks))
         own = [list(task.prompt[len(prefix.tokens) :]) for task in tasks]
-        at = self._begin(rows, own, before)  # the task at each place
+        known = [_longest_known(tokens, before) for tokens in own]
+        missing = [
+            len(tokens) - (source[2] if source else 0)
+            for tokens, source in zip(own, known, strict=True)
+        ]
+        # Those with most to read stand first, so that the others need not be filled up.
+        at = sorted(range(len(own)), key=missing.__getitem__, reverse=True)
+        for place, index in enumerate(at):
+            if (source := known[index]) is not None:
+                rows.take_over(place, *source)
+        begun = zip(at, rows.tokens, strict=True)
+        self._absorb(rows, [own[index][len(row) : -1] for index, row in begun])
+        return _Batch(tasks, own, rows, at)
+
+    def _finish(self, batch: _Batch) -> None:
+        """Write the replies of a batch."""
+        tasks, own, rows, at = batch.tasks, batch.own, batch.rows, batch.at
         feed = [own[index][-1] for index in at]
         active = len(tasks)  # so many are under way, and come first
         while active:
@@ -133,26 +171,6 @@ class BatchDecoder:
                 added.append(wanted[kept:-1])
                 feed[place] = wanted[-1]
             self._absorb(rows, added)
-        return rows
-
-    def _begin(self, rows: Rows, own: Sequence[Sequence[int]], before: Sequence[Rows]) -> list[int]:
-        """Read `own`, what each task has behind the prefix, but for the last token.
-
-        Returns which task stands at each place.
-        """
-        known = [_longest_known(tokens, rows.prefix, before) for tokens in own]
-        missing = [
-            len(tokens) - (source[2] if source else 0)
-            for tokens, source in zip(own, known, strict=True)
-        ]
-        # Those with most to read stand first, so that the others need not be filled up.
-        at = sorted(range(len(own)), key=missing.__getitem__, reverse=True)
-        for place, index in enumerate(at):
-            if (source := known[index]) is not None:
-                rows.take_over(place, *source)
-        begun = zip(at, rows.tokens, strict=True)
-        self._absorb(rows, [own[index][len(row) : -1] for index, row in begun])
-        return at
 
     def _rows(self, prefix: Prefix, count: int) -> Rows:
         kind = PlainRows if self.plain_reason else SharedRows
@@ -265,18 +283,13 @@ def _alike(prompts: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...]
         yield first[: min(common_prefix(first, last), shortest - 1)], group
 
 
-def _longest_known(
-    tokens: Sequence[int], prefix: Prefix, kept: Sequence[Rows]
-) -> tuple[Rows, int, int] | None:
-    """Where most of `tokens` but the last stands behind `prefix` already: rows, place, length."""
+def _longest_known(tokens: Sequence[int], before: Sequence[Rows]) -> tuple[Rows, int, int] | None:
+    """Where most of `tokens` but the last stands already: rows, place, length."""
     wanted = tuple(tokens[:-1])
-    options = [
+    options = (
         (common_prefix(tuple(row), wanted), rows, place)
-        for rows in kept
-        if rows.prefix is prefix
+        for rows in before
         for place, row in enumerate(rows.tokens)
-    ]
-    if not options:
-        return None
-    length, rows, place = max(options, key=lambda option: option[0])
-    return (rows, place, length) if length else None
+    )
+    length, rows, place = max(options, key=lambda option: option[0], default=(0, None, 0))
+    return (rows, place, length) if rows is not None and length else None
