@@ -101,12 +101,23 @@ def _blocking(options: argparse.Namespace) -> list[Figure]:
     return blocking.measure(scorer, 4 if options.quick else 12)
 
 
+def _decoding(options: argparse.Namespace) -> list[Figure]:
+    from pytest_failgain.scoring.loading import load_scorer
+
+    scorer = load_scorer(options.model, threads=options.threads, keep_scores=False)
+    from benchmarks import decoding
+
+    effort = decoding.QUICK if options.quick else decoding.FULL
+    return decoding.measure(scorer, effort, lambda line: print(line, flush=True))
+
+
 _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "overhead": _overhead,
     "speed": _speed,
     "memory": _memory,
     "bootstrap": _bootstrap,
     "blocking": _blocking,
+    "decoding": _decoding,
 }
 
 

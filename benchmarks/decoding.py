@@ -35,8 +35,9 @@ class Effort:
     repeats: int
 
 
-FULL = Effort(tasks=8, steps=3, repeats=3)
-QUICK = Effort(tasks=8, steps=3, repeats=1)
+# As many tasks as rollouts have by default; the loop takes minutes for every step of them.
+FULL = Effort(tasks=24, steps=2, repeats=3)
+QUICK = Effort(tasks=12, steps=2, repeats=1)
 
 
 @dataclass(frozen=True, slots=True)
