@@ -35,6 +35,9 @@ class PieceTokenizer:
         made = (piece.encode() if isinstance(piece, str) else piece for piece in pieces)
         self.pieces = [b"", *dict.fromkeys(piece for piece in made if piece)]
 
+    def __len__(self) -> int:
+        return len(self.pieces)
+
     def get_vocab(self) -> dict[str, int]:
         return {repr(piece): token for token, piece in enumerate(self.pieces)}
 

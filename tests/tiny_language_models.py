@@ -9,6 +9,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MambaConfig,
@@ -151,6 +153,14 @@ def mistral(window: int = 4) -> Any:
 
 def qwen2() -> Any:
     return _random(Qwen2ForCausalLM, Qwen2Config, num_key_value_heads=2)
+
+
+def gpt2() -> Any:
+    """Positions that are learned, and end at 64."""
+    torch.manual_seed(7)
+    config = GPT2Config(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    model: Any = GPT2LMHeadModel(config)
+    return model.eval()
 
 
 def mamba() -> Any:

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 from pathlib import Path
+
+
+def check_writable(path: Path) -> None:
+    """Try whether `write_atomically` could write to `path`, and leave no trace of it.
+
+    Raises:
+        OSError: when the system refuses, or a folder is there.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    probe = _beside(path.resolve())
+    try:
+        probe.write_bytes(b"")
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    # Opened by name, not by `tempfile`, whose files nobody but their owner may read. The file's own
+    # name is no part of it, since it may be as long as names can be.
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -15,9 +37,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         OSError: when the system refuses.
     """
     path = path.resolve()  # what a symbolic link points to is replaced, not the link
-    # Opened by name, not by `tempfile`, whose files nobody but their owner may read. The file's own
-    # name is no part of it, since it may be as long as names can be.
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = _beside(path)
     try:
         temporary.write_bytes(content)
         if path.exists():

@@ -184,8 +184,10 @@ class Failgain:
         """
         if not isinstance(environment, RolloutEnvironment):
             given = getattr(environment, "name", environment)
+            parts = ("name", "variant", "cases", "replies", "reply_tokens", "episodes")
+            missing = ", ".join(part for part in parts if not hasattr(environment, part))
             raise UsageError(
-                f"nothing can act in the environment {given!r}, which has no episodes: give one "
+                f"nothing can act in the environment {given!r}, which lacks {missing}: give one "
                 'such as failgain.environment("tool_calls"), or your own RolloutEnvironment'
             )
         scorer = self.scorer

@@ -15,12 +15,12 @@ FENCE_ALONE = re.compile(r"\s*```\s*\w*\s*")
 class ReplyStyle:
     """How the replies of an agent are read.
 
-    `name` stands for all of it in what is kept on disk. `action` gives the action's text in a reply
-    that may not be finished, "" where it holds none. `meaning` gives what an action does, equal for
-    actions that differ only in how they are written, and None for what can't be read. With
-    `one_line` a reply is over once its action's line is. With `self_ending` an action that can be
-    read is whole, whatever might be written behind it, as a call is at its closing bracket; what
-    can be read of a program may go on.
+    `name` stands for the functions in what is kept on disk: where they change, so must it. `action`
+    gives the action's text in a reply that may not be finished, "" where it holds none. `meaning`
+    gives what an action does, equal for actions that differ only in how they are written, and None
+    for what can't be read. With `one_line` a reply is over once its action's line is. With
+    `self_ending` an action that can be read is whole, whatever might be written behind it, as a
+    call is at its closing bracket; what can be read of a program may go on.
     """
 
     name: str

@@ -75,7 +75,7 @@ def test_rollouts_with_a_real_model_are_shown(
     heading, titles, *_, last = section(result)
     assert heading == (
         "tool_calls: free rollouts of 1 task, 2 steps at most, greedy, 0 demonstrations, "
-        f"python calls, standard errors, {tiny_model_folder} (directory, float32)"
+        f"python calls, standard errors, seed 0, {tiny_model_folder} (directory, float32)"
     )
     assert titles.split()[:4] == ["harness", "n", "solved", "[95%]"]
     assert [cells[:2] for cells in rows(result)] == [["verbatim", "1"], ["dropped", "1"]]

@@ -595,7 +595,7 @@ def test_failgain_refuses_what_can_not_decode_and_where_nothing_can_act() -> Non
         name = "my cases"
         cases = OFFICE.cases
 
-    with pytest.raises(UsageError, match=r"environment 'my cases'.* has no episodes"):
+    with pytest.raises(UsageError, match=r"'my cases', which lacks .*episodes"):
         Failgain(ScriptedDecoder(says(WRONG))).rollout(VERBATIM, Cases())
 
 

@@ -194,12 +194,62 @@ def test_the_same_tokens_behind_another_beginning_are_read_again(llama: Any) -> 
 
 def test_only_the_last_batches_are_kept(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = BatchDecoder(llama)
-    for last in range(3):
-        written(decoder, task((1, 2, last)), task((100, 101, last)))
-    assert len(decoder._kept) == 2
-    monkeypatch.setattr(decoding, "_BYTES_KEPT", 0)
-    written(decoder, task((1, 2, 9)), task((100, 101, 9)))
+    two_kinds = [(*start, last) for start in ((1, 2), (100, 101)) for last in (3, 4)]
+    for _ in range(3):
+        written(decoder, *map(task, two_kinds))
+        assert len(decoder._kept) == 2
+    monkeypatch.setattr(decoding, "_BYTES_KEPT", decoder._kept[1].bytes)
+    written(decoder, *map(task, two_kinds))
     assert len(decoder._kept) == 1
+    monkeypatch.setattr(decoding, "_BYTES_KEPT", 0)
+    written(decoder, *map(task, two_kinds))
+    assert not decoder._kept
+
+
+def test_what_each_has_for_itself_may_be_longer_than_what_all_share(llama: Any) -> None:
+    decoder = BatchDecoder(llama)
+    prompts = [(*range(20), *range(100 + own, 160 + own)) for own in range(12)]
+    written(decoder, *map(task, prompts))
+    before = decoder.tokens
+    longer = [task((*prompt, 7, 8), most=1) for prompt in prompts]
+    written(decoder, *longer)
+    # The first call read all of a prompt but what comes out of it; then two more tokens each.
+    assert decoder.tokens - before <= len(prompts) * 3
+
+
+def test_a_beginning_within_another_does_not_take_its_rows_away(llama: Any) -> None:
+    decoder = BatchDecoder(llama)
+    written(decoder, task((*range(102), 200)), task((*range(102), 201)))
+    written(decoder, task((*range(100), 202)), task((*range(100), 203)))
+    prompts = [(*range(102), 200), (*range(102), 201)]
+    written(decoder, *map(task, prompts))
+    for more in range(3):
+        before = decoder.tokens
+        prompts = [(*prompt, 210 + more) for prompt in prompts]
+        written(decoder, *(task(prompt, most=1) for prompt in prompts))
+        assert decoder.tokens - before <= 2 * len(prompts)
+
+
+def test_rows_are_filled_up_only_where_the_model_has_positions() -> None:
+    model = tiny.gpt2()
+    prompts = [(*range(61),), (*range(1, 52),)]
+    decoder = BatchDecoder(model)
+    assert decoder.plain_reason is None
+    assert written(decoder, *(task(prompt, most=3) for prompt in prompts)) == [
+        plainly(model, prompt, most=3) for prompt in prompts
+    ]
+
+
+def test_memory_bounds_how_many_are_under_way(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = [(*range(30), last, *range(9)) for last in range(6)]
+    expected = written(BatchDecoder(llama), *map(task, prompts))
+    decoder = BatchDecoder(llama)
+    written(decoder, task(prompts[0]))
+    bytes_of_a_row = decoder._prefixes[0].token_bytes * 75
+    monkeypatch.setattr(decoding, "_BYTES_AT_ONCE", 2 * bytes_of_a_row)
+    decoder = BatchDecoder(llama)
+    assert written(decoder, *map(task, prompts)) == expected
+    assert [len(rows.tokens) for rows in decoder._kept] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5])

@@ -127,6 +127,21 @@ def test_how_the_prompt_was_adapted_is_told() -> None:
     assert reply.adaptations == scorer.renderer.render(adapted.prompt).adaptations != ()
 
 
+def test_each_of_two_prompts_with_the_same_tokens_tells_how_it_was_adapted() -> None:
+    scorer = tiny.tiny_scorer(template=tiny.NO_SYSTEM, fold_system=True)
+    system, user = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}
+    by_hand = {"role": "user", "content": "Be brief.\n\nHi."}
+    folded, plain = (
+        replace(request(), prompt=Prompt(messages=messages))
+        for messages in ((system, user), (by_hand,))
+    )
+    (first,), (second,) = decoded(scorer, plain), decoded(scorer, folded)
+    assert first.text == second.text
+    assert first.prompt_tokens == second.prompt_tokens
+    assert first.adaptations == ()
+    assert second.adaptations == scorer.renderer.render(folded.prompt).adaptations != ()
+
+
 def test_plain_passes_are_told() -> None:
     (reply,) = decoded(tiny.tiny_scorer(tiny.mamba()), request())
     assert reply.adaptations[-1].startswith("decoded by plain passes, slowly: ")

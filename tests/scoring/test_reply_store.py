@@ -17,7 +17,7 @@ from pytest_failgain.scoring.reply_store import ReplyCache, ReplyStore, request_
 from strategies import quick, texts
 
 KEY = b"k" * 16
-REPLY = Reply("f('é')\n", "line", 3, 5, 70, blocked=2, adaptations=("folded", "merged"))
+REPLY = Reply("f('é')\n", "line", 3, 5, 70, blocked=2)
 PROMPT = Prompt(messages=({"role": "user", "content": "Hi."},))
 BLOCK = Block(("f()", "g()"), CALL_LINES)
 REQUEST = ReplyRequest(PROMPT, CALL_LINES, 20, BLOCK, Sampling(0.7, "a"))
@@ -31,7 +31,7 @@ def test_a_cache_knows_what_was_put_into_it() -> None:
 
 
 @quick
-@given(st.builds(Reply, texts, texts, *[st.integers(0, 99)] * 4, st.lists(texts).map(tuple)))
+@given(st.builds(Reply, texts, texts, *[st.integers(0, 99)] * 4))
 def test_another_process_reads_the_very_reply(
     tmp_path_factory: pytest.TempPathFactory, reply: Reply
 ) -> None:
@@ -40,6 +40,12 @@ def test_another_process_reads_the_very_reply(
     read = ReplyStore(path, "model").get(KEY)
     assert read == reply
     assert hash(read) == hash(reply)
+
+
+def test_how_a_prompt_was_adapted_is_not_kept_with_its_reply(tmp_path: Path) -> None:
+    path = tmp_path / "replies.db"
+    ReplyStore(path, "model").put_all([(KEY, replace(REPLY, adaptations=("folded",)))])
+    assert ReplyStore(path, "model").get(KEY) == REPLY
 
 
 def test_replies_of_another_model_are_not_taken(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_failgain.errors import UsageError
@@ -22,10 +22,10 @@ class Block:
     complete a failed action, "searched" goes back and takes the likeliest other branch.
 
     Raises:
-        UsageError: when there is no such way or match.
+        UsageError: when `actions` is one text, or there is no such way or match.
     """
 
-    actions: tuple[str, ...]
+    actions: Sequence[str]
     style: ReplyStyle
     match: str = "canonical"
     way: str = "masked"
@@ -33,6 +33,8 @@ class Block:
     _keys: frozenset[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.actions, str):
+            raise UsageError(f"the actions to block are one text, not several: {self.actions!r}")
         for name, value, known in (("way", self.way, WAYS), ("match", self.match, MATCHES)):
             if value not in known:
                 raise UsageError(

@@ -71,12 +71,12 @@ class BlockedActions(LogitsProcessor):
         max_new_tokens: int | None = None,
         stop_ids: int | Iterable[int] | None = None,
     ) -> None:
-        if isinstance(actions, str):
-            raise UsageError(f"the actions to block are one text, not several: {actions!r}")
         for name, length in (("prompt_length", prompt_length), ("max_new_tokens", max_new_tokens)):
             if length is not None and length < 1:
                 raise UsageError(f"{name} is {length}; it must be 1 at least")
-        self.block = Block(tuple(actions), style, match=match)
+        self.block = Block(
+            actions if isinstance(actions, str) else tuple(actions), style, match=match
+        )
         self.dead_ends = 0
         self._tokenizer = tokenizer
         self._stops = _stop_ids(tokenizer, stop_ids)

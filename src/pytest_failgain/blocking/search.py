@@ -56,7 +56,7 @@ def generate_blocked(
     for name, value, least in (("max_new_tokens", max_new_tokens, 1), ("tries", tries, 0)):
         if value < least:
             raise UsageError(f"{name} must be {least} or more, not {value}")
-    block = Block(tuple(actions), style, match=match, way=way)
+    block = Block(actions, style, match=match, way=way)
     writing = Writing(Vocabulary.of(model, tokenizer), style, max_new_tokens, block, tries)
     sampling = Sampling(temperature, str(seed)) if temperature else None
     BatchDecoder(model).write([Task(tuple(input_ids[0].tolist()), writing, sampling)])

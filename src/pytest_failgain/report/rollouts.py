@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_failgain.errors import UsageError
 from pytest_failgain.report.columns import aligned
 from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.numbers import number, percent, percents, signed
@@ -43,15 +42,15 @@ FURTHER_HEADINGS = (
 
 LEGEND = """\
 solved: share of rollouts; same text, same call: failed actions that repeat an earlier failed one
-next: the first action repeats the given failure; stuck: steps used up, 2 or more actions repeated
-valid: replies that are calls of a known tool; effective: that succeeded; written: tokens, a rollout
+next: the first action repeats the given failure; stuck: steps used up, with 2 or more repeats
+valid: calls that a tool takes, programs that compile; effective: that succeeded; written: tokens
 Repeating less is not succeeding more. What a block forbids is 0 by construction."""
 
 
 # A line each, since each becomes an item of a list.
 _FURTHER_LEGEND = """
 in a row: failed actions that repeat the failed one before; and more: that hold a whole failed one
-stuck on failures: steps used up, 2 or more failed actions repeated
+stuck on failures: steps used up, with 2 or more repeats of failed actions
 cut short: calls whose brackets are left open; prose, empty: replies without a call
 read: tokens of the prompts, summed over the steps of a rollout"""
 
@@ -183,20 +182,14 @@ def rollouts_page(results: Iterable[Rollouts], made_with: str) -> str:
 
 
 def _compared(result: Rollouts, group: Sequence[Rollouts]) -> Iterable[str]:
+    """What is other than with the harness without its remedies, and than with verbatim."""
     base = result.harness.partition("+")[0]
-    named = {other.harness: other for other in group}
-    reference = next(
-        (named[name] for name in (base, "verbatim") if name in named and name != result.harness),
-        None,
-    )
-    if reference is None:
-        return
-    try:
+    named = {other.harness: other for other in group if other.harness != result.harness}
+    for reference in filter(None, map(named.get, dict.fromkeys((base, "verbatim")))):
         solved = rollout_difference("success", result, reference)
         repeats = rollout_difference("canonical_repeat_rate", result, reference)
-    except UsageError:
-        return
-    difference = f"solved {signed(solved, 2)} over {reference.harness}"
-    if repeats.n:
-        difference += f", same call {signed(repeats, 2)} where both failed (n = {repeats.n})"
-    yield difference
+        if solved.n:
+            difference = f"solved {signed(solved, 2)} over {reference.harness}"
+            if repeats.n:
+                difference += f", same call {signed(repeats, 2)} where both failed"
+            yield f"{difference} (n = {repeats.n or solved.n})"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_failgain import __version__
 from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
+from pytest_failgain.errors import UsageError
 from pytest_failgain.models import KNOWN
 
 if TYPE_CHECKING:
@@ -94,6 +95,11 @@ def add_parser(commands: Any) -> None:
         help="auto (default) takes the model's chat template where it has one with a system role, "
         "else plain text",
     )
+    rollouts.add_argument(
+        "--fold-system",
+        action="store_true",
+        help="put the system prompt into the first user turn where a template has no system role",
+    )
     rollouts.set_defaults(run=run)
 
 
@@ -115,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
         cache_dir=options.cache_dir,
         offline=options.offline,
         prompt_format=options.prompt_format,
+        fold_system=options.fold_system,
         seed=options.seed,
         mbpp=options.mbpp,
         allow_code_execution=options.allow_code_execution,
@@ -125,7 +132,8 @@ def run(options: argparse.Namespace) -> int:
     environment = failgain.environment(options.environment)
     starts = (False, True) if options.start == "both" else (options.start == "primed",)
     results: list[Rollouts] = []
-    _write(options.out, results)  # where that can't be, better now than in an hour
+    if options.out is not None:
+        _check_place(options.out)  # better now than in an hour
     try:
         for primed, harness in itertools.product(starts, harnesses):
             results.append(
@@ -147,10 +155,27 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_place(path: Path) -> None:
+    """Refuse a place for a page where none can be written.
+
+    Raises:
+        UsageError: when the system refuses.
+    """
+    from pytest_failgain.atomic import check_writable
+
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path} can't be written ({error.strerror}); give another file with --out")
+
+
 def _write(path: Path | None, results: Sequence[Rollouts]) -> None:
     """Write the page of `results`, if there is a place for it."""
     from pytest_failgain.atomic import write_atomically
-    from pytest_failgain.errors import UsageError
     from pytest_failgain.machine import describe
     from pytest_failgain.report.rollouts import rollouts_page
 
@@ -160,6 +185,4 @@ def _write(path: Path | None, results: Sequence[Rollouts]) -> None:
     try:
         write_atomically(path, page.encode())
     except OSError as error:
-        raise UsageError(
-            f"{path} can't be written ({error.strerror}); give another file with --out"
-        ) from None
+        raise _unwritable(path, error) from None

@@ -63,7 +63,8 @@ def _next_action(rollout: Rollout) -> float:
 
 def _stuck(rollout: Rollout) -> float:
     """Loops of actions that succeed count, too: the agent gets no further either way."""
-    meanings = [turn.meaning for turn in rollout.turns]
+    given = [] if rollout.given is None else [rollout.given_meaning]
+    meanings = [*given, *(turn.meaning for turn in rollout.turns)]
     return _is_stuck(rollout, len(meanings) - len(set(meanings)))
 
 

@@ -123,7 +123,7 @@ def rollout(
             demonstrations=demonstrations,
             temperature=temperature,
             samples=samples,
-            seed=seed,
+            seed=seed if temperature else 0,  # of no account where nothing is drawn
         ),
         rollouts=tuple(_finished(run, style) for run in started),
         not_started=tuple(
@@ -183,9 +183,14 @@ def _finished(run: _Run, style: ReplyStyle) -> Rollout:
     )
 
 
-def _given(episode: Episode) -> Step | None:
-    last = episode.trajectory.steps[-1]
-    return last if isinstance(last, Step) else None
+def _given(episode: Episode) -> Step:
+    last = episode.trajectory.steps[-1] if episode.trajectory.steps else None
+    if isinstance(last, Step) and last.failed:
+        return last
+    raise UsageError(
+        f"the primed episode {episode.task_id!r} does not end in a failed step: let the "
+        "environment's episodes(…, primed=True) start just behind a failure"
+    )
 
 
 def _block_kind(block: str | None, harness: Harness) -> BlockKind | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +33,14 @@ from pytest_failgain.scoring.writing import BRANCHES, Writing
 if TYPE_CHECKING:
     import torch
 
+# Rows under way together, and the memory that they may take; one row at least.
 _ROWS_AT_ONCE = 32
+_BYTES_AT_ONCE = 2**31
 _TOKENS_AT_ONCE = 512
 _PREFIXES_KEPT = 4
-_BYTES_KEPT = 2 * 2**30
+# What rows of the last call may take until the next.
+_BYTES_KEPT = 2**31
+_ROOM_TO_WRITE = 64
 _NOTHING = Prefix((), [])
 # An exponential draw is 0 once in eight million times, which would be endless luck for a token.
 _LEAST_DRAW = np.float32(2.0**-25)
@@ -88,35 +94,43 @@ class BatchDecoder:
         """
         import torch
 
+        if not tasks:
+            return
         known, self._kept = self._kept, []
         attention = nullcontext() if self.plain_reason else shared_attention(self.model)
         with attention, torch.inference_mode():
             groups = [
-                (self._prefix(shared), [tasks[index] for index in members])
+                (self._prefix(shared), sorted((tasks[index] for index in members), key=_by_length))
                 for shared, members in _alike([task.prompt for task in tasks])
             ]
             for prefix, members in groups:
                 before = [rows for rows in known if rows.prefix is prefix]
                 known = [rows for rows in known if rows.prefix is not prefix]
-                for start in range(0, len(members), _ROWS_AT_ONCE):
-                    batch = self._begun(members[start : start + _ROWS_AT_ONCE], prefix, before)
-                    if start + _ROWS_AT_ONCE >= len(members):
+                while members:
+                    count = _rows_at_once(members, prefix)
+                    batch = self._begun(members[:count], prefix, before)
+                    members = members[count:]
+                    if not members:
                         # Two generations of rows take twice the memory: no longer than need be.
                         before.clear()
                     self._finish(batch)
-                    self._kept.append(batch.rows)
-        while len(self._kept) > 1 and sum(rows.bytes for rows in self._kept) > _BYTES_KEPT:
+                    self._keep(batch.rows)
+
+    def _keep(self, rows: Rows) -> None:
+        self._kept.append(rows)
+        while self._kept and sum(kept.bytes for kept in self._kept) > _BYTES_KEPT:
             del self._kept[0]
 
     def _prefix(self, shared: tuple[int, ...]) -> Prefix:
-        """A prefix of `shared` that is long enough; the one used before, if it is."""
+        """A prefix of `shared` that is long enough: one used before, if there is such."""
         if not shared:
             return _NOTHING
-        for index, known in enumerate(self._prefixes):
-            length = len(known.tokens)
-            if length >= len(shared) / 2 and shared[:length] == known.tokens:
-                self._prefixes.append(self._prefixes.pop(index))
-                return known
+        fitting = [one for one in self._prefixes if shared[: len(one.tokens)] == one.tokens]
+        # The longest, so that it is the same one at the next step, with the rows behind it.
+        known = max(fitting, key=lambda one: len(one.tokens), default=_NOTHING)
+        if len(known.tokens) >= len(shared) / 2:
+            self._prefixes = [*(one for one in self._prefixes if one is not known), known]
+            return known
         # Another prefix may begin alike, as where an instruction ends the system prompt.
         begun = [known.cut(common_prefix(known.tokens, shared)) for known in self._prefixes]
         base = max(begun, key=lambda known: len(known.tokens), default=_NOTHING)
@@ -130,8 +144,8 @@ class BatchDecoder:
 
     def _begun(self, tasks: Sequence[Task], prefix: Prefix, before: Sequence[Rows]) -> _Batch:
         """Read what each prompt has behind the prefix, but for the last token."""
-        rows = self._rows(prefix, len(tasks))
         own = [list(task.prompt[len(prefix.tokens) :]) for task in tasks]
+        rows = self._rows(prefix, len(tasks), max(map(len, own)) + _ROOM_TO_WRITE)
         known = [_longest_known(tokens, before) for tokens in own]
         missing = [
             len(tokens) - (source[2] if source else 0)
@@ -172,9 +186,9 @@ class BatchDecoder:
                 feed[place] = wanted[-1]
             self._absorb(rows, added)
 
-    def _rows(self, prefix: Prefix, count: int) -> Rows:
+    def _rows(self, prefix: Prefix, count: int, room: int = 0) -> Rows:
         kind = PlainRows if self.plain_reason else SharedRows
-        return kind(self.model, prefix, count)
+        return kind(self.model, prefix, count, room)
 
     def _absorb(self, rows: Rows, added: Sequence[Tokens]) -> None:
         """Put `added` behind the rows, a part at a time, so that memory stays bounded."""
@@ -262,25 +276,32 @@ def _gumbel(key: str, place: int, count: int) -> np.ndarray[Any, np.dtype[np.flo
     return noise
 
 
+def _by_length(task: Task) -> int:
+    return -len(task.prompt)
+
+
+def _rows_at_once(tasks: Sequence[Task], prefix: Prefix) -> int:
+    """How many of `tasks`, the longest first, may be under way together."""
+    room = len(tasks[0].prompt) - len(prefix.tokens) + _ROOM_TO_WRITE
+    row_bytes = max(1.0, prefix.token_bytes * room)
+    return max(1, min(len(tasks), _ROWS_AT_ONCE, int(_BYTES_AT_ONCE / row_bytes)))
+
+
 def _alike(prompts: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """The prompts in groups that share at least half of a prompt: what they share, and which.
+    """The prompts in groups that begin alike: what each group shares, and its members.
 
     What is shared leaves a token of every prompt over, since something has to be read for a reply.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
-    groups: list[list[int]] = []
-    for index in order:
-        prompt = prompts[index]
-        if groups:
-            last = prompts[groups[-1][-1]]
-            if common_prefix(last, prompt) >= min(len(last), len(prompt)) / 2:
-                groups[-1].append(index)
-                continue
-        groups.append([index])
-    for group in groups:
-        first, last = prompts[group[0]], prompts[group[-1]]
+    shared = [common_prefix(prompts[one], prompts[other]) for one, other in pairwise(order)]
+    # A group is worth it where its members share far more with one another than with the others.
+    least = median(shared) / 2 if shared else 0
+    ends = [place + 1 for place, length in enumerate(shared) if length < least]
+    for start, end in pairwise([0, *ends, len(order)]):
+        group = order[start:end]
         shortest = min(len(prompts[index]) for index in group)
-        yield first[: min(common_prefix(first, last), shortest - 1)], group
+        common = common_prefix(prompts[group[0]], prompts[group[-1]])
+        yield prompts[group[0]][: min(common, shortest - 1)], group
 
 
 def _longest_known(tokens: Sequence[int], before: Sequence[Rows]) -> tuple[Rows, int, int] | None:

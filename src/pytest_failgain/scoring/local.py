@@ -286,7 +286,7 @@ class LocalScorer:
 
     def decode(self, requests: Sequence[ReplyRequest]) -> list[Reply | Refusal]:
         """See `Decoder.decode`."""
-        results: list[Reply | Refusal | bytes] = []
+        results: list[Refusal | tuple[bytes, Rendered]] = []
         wanted: dict[bytes, tuple[Rendered, ReplyRequest]] = {}
         for request in requests:
             rendered = self.renderer.render(request.prompt)
@@ -298,13 +298,22 @@ class LocalScorer:
             request = replace(request, max_tokens=room)
             key = request_key(rendered.tokens, request)
             wanted[key] = rendered, request
-            results.append(key)
+            results.append((key, rendered))
         known = {key: reply for key in wanted if (reply := self.known_replies.get(key))}
         missing = {key: wanted[key] for key in wanted if key not in known}
         fresh = dict(zip(missing, self._written([*missing.values()]), strict=True))
         self.known_replies.put_all(fresh.items())
         replies = known | fresh
-        return [replies[one] if isinstance(one, bytes) else one for one in results]
+        return [
+            # Not kept: other messages may have been adapted to the same tokens.
+            one if isinstance(one, Refusal) else self._adapted(replies[one[0]], one[1])
+            for one in results
+        ]
+
+    def _adapted(self, reply: Reply, rendered: Rendered) -> Reply:
+        reason = self._decoder.plain_reason if self._decoder else None
+        notes = (f"decoded by plain passes, slowly: {reason}",) if reason else ()
+        return replace(reply, adaptations=(*rendered.adaptations, *notes))
 
     def _written(self, wanted: Sequence[tuple[Rendered, ReplyRequest]]) -> list[Reply]:
         if not wanted:
@@ -329,8 +338,6 @@ class LocalScorer:
                 f"{said[:300]}; check that the tokenizer is the model's own, and that there is "
                 "memory enough"
             ) from error
-        reason = self._decoder.plain_reason
-        notes = (f"decoded by plain passes, slowly: {reason}",) if reason else ()
         return [
             Reply(
                 text=task.writing.text,
@@ -339,9 +346,8 @@ class LocalScorer:
                 n_decoded=task.writing.n_decoded,
                 prompt_tokens=len(task.prompt),
                 blocked=task.writing.blocked,
-                adaptations=(*rendered.adaptations, *notes),
             )
-            for task, (rendered, _) in zip(tasks, wanted, strict=True)
+            for task in tasks
         ]
 
     def _scores(self, encoded: Sequence[tuple[Rendered, Emitted]]) -> list[Score]:

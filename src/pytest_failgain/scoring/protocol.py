@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pytest_failgain.blocking.block import Block
+from pytest_failgain.errors import UsageError
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.trajectory import Action
@@ -114,10 +115,19 @@ class Sampling:
 
     The noise is a function of `key` and of the token's place in the reply, nothing else: requests
     with the same key are decoded with the same luck, whatever their prompts are.
+
+    Raises:
+        UsageError: when `temperature` is not a finite number above 0.
     """
 
     temperature: float
     key: str
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise UsageError(
+                f"the temperature to draw at must be above 0 and finite, not {self.temperature}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +150,9 @@ class Reply:
 
     `ended` is "stop" (the model ended its turn), "line" (the action's line was over), "length" (no
     more tokens were allowed) or "dead end" (the block left nothing to say; `text` is empty then if
-    it would be a blocked action). `n_tokens` counts the tokens of the reply, `n_decoded` also those
-    that a search went back from, and `blocked` how often the block stepped in.
+    it would be a blocked action). `n_tokens` counts the tokens of the reply, `n_decoded` also the
+    one that ended it and those that a search went back from, and `blocked` how often the block
+    stepped in.
     """
 
     text: str

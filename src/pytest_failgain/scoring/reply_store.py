@@ -8,11 +8,13 @@ from dataclasses import asdict
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_failgain.kept_rows import KeptRows
+from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.scoring.protocol import Reply, ReplyRequest
 from pytest_failgain.scoring.token_tree import Tokens
+from pytest_failgain.scoring.writing import BRANCHES, TRIES
 
 # In the file's name, so that a later format, or another way to decode, does not meet these rows.
 FORMAT = 1
@@ -67,24 +69,25 @@ class ReplyStore:
         if reply is not None:
             return reply
         row = self._rows.get(self._own(key))
-        return None if row is None else _reply(row[0])
+        return None if row is None else Reply(**json.loads(row[0]))
 
     def put_all(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
         """Keep these replies: all of them are on disk when this returns, or none."""
         kept = list(replies)
         self._remembered.put_all(kept)
         self._rows.put_all(
-            [(self._own(key), json.dumps(asdict(reply)).encode()) for key, reply in kept]
+            [(self._own(key), json.dumps(_fields(reply)).encode()) for key, reply in kept]
         )
 
     def _own(self, key: bytes) -> bytes:
         return blake2b(key + self._model, digest_size=16).digest()
 
 
-def _reply(kept: bytes) -> Reply:
-    fields = json.loads(kept)
-    # JSON has no tuples.
-    return Reply(**{**fields, "adaptations": tuple(fields["adaptations"])})
+def _fields(reply: Reply) -> dict[str, Any]:
+    """All of a reply but its adaptations, which are of messages and not of tokens."""
+    fields = asdict(reply)
+    del fields["adaptations"]
+    return fields
 
 
 def request_key(prompt: Tokens, request: ReplyRequest) -> bytes:
@@ -92,9 +95,14 @@ def request_key(prompt: Tokens, request: ReplyRequest) -> bytes:
     block, sampling = request.block or None, request.sampling
     decisive = (
         list(prompt),
-        request.style.name,
+        _read_in(request.style),
         request.max_tokens,
-        block and (block.style.name, block.match, block.way, sorted(set(block.actions))),
+        block and (_read_in(block.style), block.match, block.way, sorted(set(block.actions))),
+        (TRIES, BRANCHES),
         sampling and (sampling.temperature, sampling.key),
     )
     return blake2b(json.dumps(decisive).encode(), digest_size=16).digest()
+
+
+def _read_in(style: ReplyStyle) -> tuple[str, bool, bool]:
+    return style.name, style.one_line, style.self_ending

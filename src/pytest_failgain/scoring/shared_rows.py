@@ -30,6 +30,12 @@ class Prefix:
     tokens: tuple[int, ...]
     layers: Layers
 
+    @property
+    def token_bytes(self) -> float:
+        """How much memory keys and values of a token take."""
+        whole = sum(part.nbytes for layer in self.layers for part in layer)
+        return whole / max(1, len(self.tokens))
+
     def cut(self, length: int) -> Prefix:
         """The first `length` tokens of it."""
         layers = [(keys[:, :length], values[:, :length]) for keys, values in self.layers]
@@ -77,25 +83,24 @@ class Rows(Protocol):
 class SharedRows:
     """Rows whose keys and values are kept, of shape (rows, key heads, room, size).
 
-    A row's own stand at the front of its room.
+    A row's own stand at the front of its room, which is for `room` tokens and grows.
     """
 
-    def __init__(self, model: Any, prefix: Prefix, count: int) -> None:
+    def __init__(self, model: Any, prefix: Prefix, count: int, room: int = 0) -> None:
         self._model = model
         self._cache_argument = cache_argument(model)
         self.prefix = prefix
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self._layers: Layers = []
-        self._room = 0
+        self._room = -(-room // _ROWS_GROW_BY) * _ROWS_GROW_BY
         self._writes: tuple[torch.Tensor, torch.Tensor] | None = None
         self._shown = 0
 
     def take_over(self, place: int, other: Rows, source: int, length: int) -> None:
         assert isinstance(other, SharedRows)
-        self._make_room(length, like=other._layers)
-        for (keys, values), (from_keys, from_values) in zip(
-            self._layers, other._layers, strict=True
-        ):
+        self._make_room(length)
+        for layer, (from_keys, from_values) in enumerate(other._layers):
+            keys, values = self._layer(layer, from_keys, from_values)
             keys[place, :, :length] = from_keys[source, :, :length]
             values[place, :, :length] = from_values[source, :, :length]
         self.tokens[place] = other.tokens[source][:length]
@@ -115,10 +120,8 @@ class SharedRows:
         self.tokens[one], self.tokens[other] = self.tokens[other], self.tokens[one]
 
     def absorb(self, added: Sequence[Sequence[int]]) -> None:
-        longest = max(map(len, added), default=0)
-        if longest:
-            # Filled up at the right: what a row gets there is overwritten before it is seen.
-            self._forward([[*tokens, *[0] * (longest - len(tokens))] for tokens in added])
+        if any(added):
+            self._forward(added)
         for row, tokens in zip(self.tokens, added, strict=False):
             row.extend(tokens)
 
@@ -129,18 +132,23 @@ class SharedRows:
         return logits
 
     def _forward(self, added: Sequence[Sequence[int]]) -> torch.Tensor:
-        """The logits at the last place of `added`, which has as many tokens for each row."""
+        """The logits behind `added`, where it has as many tokens for each row."""
         import torch
 
         count, device = len(added), self._model.device
+        longest = max(map(len, added))
+        # Filled up at the right: what a row gets there is overwritten before it is seen.
+        padded = [[*tokens, *[0] * (longest - len(tokens))] for tokens in added]
         lengths = torch.tensor([len(self.tokens[place]) for place in range(count)])
-        places = lengths[:, None] + torch.arange(len(added[0]))
+        places = lengths[:, None] + torch.arange(longest)
+        ends = lengths + torch.tensor([max(1, len(tokens)) for tokens in added]) - 1
         self._shown = int(places.max()) + 1
         self._make_room(self._shown)
         self._writes = torch.arange(count)[:, None].to(device), places.to(device)
         arguments: dict[str, Any] = {
-            "input_ids": torch.tensor(added, device=device),
-            "position_ids": (places + len(self.prefix.tokens)).to(device),
+            "input_ids": torch.tensor(padded, device=device),
+            # What fills up may not stand where the model knows no position any more.
+            "position_ids": (places.minimum(ends[:, None]) + len(self.prefix.tokens)).to(device),
             "attention_mask": self._mask(places),
             self._cache_argument: _Cache(self),
             "use_cache": True,
@@ -175,25 +183,28 @@ class SharedRows:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Take in new keys and values of one layer, shape (rows, key heads, new tokens, size)."""
         assert self._writes is not None
-        if layer == len(self._layers):
-            shape = (len(self.tokens), keys.shape[1], self._room, keys.shape[3])
-            self._layers.append((keys.new_zeros(shape), values.new_zeros(shape)))
-        own_keys, own_values = self._layers[layer]
+        own_keys, own_values = self._layer(layer, keys, values)
         rows, places = self._writes
         own_keys[rows, :, places] = keys.transpose(1, 2)
         own_values[rows, :, places] = values.transpose(1, 2)
         count = keys.shape[0]
         return own_keys[:count, :, : self._shown], own_values[:count, :, : self._shown]
 
-    def _make_room(self, length: int, like: Layers | None = None) -> None:
-        if like and not self._layers:
-            self._room = max(self._room, like[0][0].shape[2])
-            for part in like:
-                keys, values = (
-                    each.new_zeros((len(self.tokens), each.shape[1], self._room, each.shape[3]))
-                    for each in part
+    def _layer(
+        self, layer: int, keys: torch.Tensor, values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of one layer, made like these where it is new."""
+        if layer == len(self._layers):
+            rows, room = len(self.tokens), self._room
+            self._layers.append(
+                (
+                    keys.new_zeros((rows, keys.shape[1], room, keys.shape[3])),
+                    values.new_zeros((rows, values.shape[1], room, values.shape[3])),
                 )
-                self._layers.append((keys, values))
+            )
+        return self._layers[layer]
+
+    def _make_room(self, length: int) -> None:
         if length <= self._room:
             return
         grown = -(-length // _ROWS_GROW_BY) * _ROWS_GROW_BY
@@ -234,7 +245,7 @@ class PlainRows:
 
     bytes = 0
 
-    def __init__(self, model: Any, prefix: Prefix, count: int) -> None:
+    def __init__(self, model: Any, prefix: Prefix, count: int, room: int = 0) -> None:
         self._model = model
         self.prefix = prefix
         self.tokens: list[list[int]] = [[] for _ in range(count)]

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from pytest_failgain.blocking.token_texts import BROKEN, decoded, token_texts
+
 # A call is whole at its closing bracket, and a line at its break; and what is no whole character by
 # itself may be white space together with what stands before it, which bares a call.
-_ENDING = frozenset(")]}\n\ufffd")
+_ENDING = frozenset(f")]}}\n{BROKEN}")
 
 
 class Vocabulary:
@@ -36,17 +38,12 @@ class Vocabulary:
 
     def text(self, tokens: Sequence[int]) -> str:
         """The reply that `tokens` are so far, without special tokens."""
-        text: str = self._tokenizer.decode(
-            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return text
+        return decoded(self._tokenizer, tokens)
 
     @cached_property
     def may_end(self) -> frozenset[int]:
         """The tokens with which a call or a line may be complete."""
         # The highest number, not how many there are: numbers may be left out.
         count = max(self._tokenizer.get_vocab().values(), default=-1) + 1
-        texts = self._tokenizer.batch_decode(
-            [[token] for token in range(count)], clean_up_tokenization_spaces=False
-        )
+        texts = token_texts(self._tokenizer, count).texts
         return frozenset(token for token, text in enumerate(texts) if not _ENDING.isdisjoint(text))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # So often a search goes back before it only masks.
 TRIES = 10
+# So many tokens are tried where a reply is cut. Whatever stands behind some programs, such as words
+# behind a closed fence, they stay the same, and each of a vocabulary would take seconds.
+_TRIED_AT_LAST = 1000
 # How many tokens of each place a search may take in another's stead.
 BRANCHES = 8
 
@@ -23,11 +26,10 @@ Candidate = tuple[int, float]
 
 
 class _Branch(NamedTuple):
-    """A way not taken, the likeliest first: `cost` is its negative log-probability, in nats."""
+    """A way not taken: `cost` is the negative log-probability (nats) of all of it."""
 
     cost: float
     before: tuple[int, ...]
-    costs: tuple[float, ...]
     token: int
 
 
@@ -51,7 +53,7 @@ class Writing:
         self._block = block if block else None
         self._tries = tries
         self._branches: list[_Branch] = []
-        self._costs: list[float] = []
+        self._cost = 0.0
         self.tokens: list[int] = []
         self.ended = ""
         self.blocked = 0
@@ -76,36 +78,33 @@ class Writing:
         tokens at this place with their log-probabilities (nats), where `searches` wants them.
         """
         self.n_decoded += 1
-        cost = -next((logprob for token, logprob in others if token == best), 0.0)
         # Not the first of them: that is another one than the best where two are as likely.
         self._remember([other for other in others if other[0] != best])
-        token: int | None = best
-        if self._is_forbidden(self.tokens, best):
-            self.blocked += 1
-            if self._goes_back():
-                return
-            token = self._masked(scores, best)
-        self._put(token, cost)
+        if not self._is_forbidden(self.tokens, best):
+            self._cost -= next((logprob for token, logprob in others if token == best), 0.0)
+            self._put(best)
+            return
+        self.blocked += 1
+        if not self._goes_back():
+            self._put(self._masked(scores, best))
 
-    def _put(self, token: int | None, cost: float) -> None:
+    def _put(self, token: int | None) -> None:
         if token is None:
             self.ended = "dead end"
         elif token in self._vocabulary.stops:
             self.ended = "stop"
         else:
             self.tokens.append(token)
-            self._costs.append(cost)
             if token in self._vocabulary.may_end and self._style.is_over(self.text):
                 self.ended = "line"
             elif len(self.tokens) >= self._max_tokens:
                 self.ended = "length"
 
     def _remember(self, others: Sequence[Candidate]) -> None:
-        before, costs = tuple(self.tokens), tuple(self._costs)
+        before = tuple(self.tokens)
         for token, logprob in others:
             if logprob > -inf:
-                cost = sum(costs) - logprob
-                heapq.heappush(self._branches, _Branch(cost, before, (*costs, -logprob), token))
+                heapq.heappush(self._branches, _Branch(self._cost - logprob, before, token))
 
     def _goes_back(self) -> bool:
         """Take the likeliest way not taken so far that is not forbidden; False if there is none."""
@@ -113,22 +112,22 @@ class Writing:
             branch = heapq.heappop(self._branches)
             if not self._is_forbidden(branch.before, branch.token):
                 self._tries -= 1
-                self.tokens = list(branch.before)
-                *costs, cost = branch.costs
-                self._costs = costs
-                self._put(branch.token, cost)
+                self.tokens, self._cost = list(branch.before), branch.cost
+                self._put(branch.token)
                 return True
         return False
 
     def _masked(self, scores: torch.Tensor, token: int) -> int | None:
-        """The best token that is not forbidden; None where all are."""
-        while True:
+        """The best token that is not forbidden; None where all are, as far as they are tried."""
+        last = len(self.tokens) + 1 >= self._max_tokens
+        for _ in range(_TRIED_AT_LAST if last else len(scores)):
             scores[token] = -inf
             token = int(scores.argmax())
             if scores[token] == -inf:
                 return None
             if not self._is_forbidden(self.tokens, token):
                 return token
+        return None
 
     def _is_forbidden(self, before: Sequence[int], token: int) -> bool:
         if self._block is None:

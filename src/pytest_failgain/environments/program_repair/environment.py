@@ -76,8 +76,9 @@ class ProgramRepairEnvironment:
 
     @property
     def variant(self) -> str:
-        """The format of programs and the detail of errors."""
-        return f"{self._format.name} programs, {self._settings.verbosity} errors"
+        """The format of programs, the detail of errors and the seed."""
+        settings = self._settings
+        return f"{self._format.name} programs, {settings.verbosity} errors, seed {settings.seed}"
 
     @cached_property
     def tasks(self) -> tuple[Problem, ...]:

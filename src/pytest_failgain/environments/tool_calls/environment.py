@@ -67,8 +67,8 @@ class ToolCallsEnvironment:
 
     @property
     def variant(self) -> str:
-        """The format of calls and the detail of errors."""
-        return f"{self.action_format} calls, {self.verbosity} errors"
+        """The format of calls, the detail of errors and the seed."""
+        return f"{self.action_format} calls, {self.verbosity} errors, seed {self.seed}"
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
