@@ -292,7 +292,7 @@ def test_a_given_failure_never_lowers_repeats_nor_changes_anything_else(
     primed = rolled(*rollout.turns, outcome=rollout.outcome, given=action)
     for name in ROLLOUT_MEASURES:
         before, after = figure(name, free), figure(name, primed)
-        if name in REPEATS or name == "stuck_on_failures":
+        if name in {*REPEATS, "stuck", "stuck_on_failures"}:
             assert math.isnan(before) == math.isnan(after)
             assert not after < before
         elif name not in ("next_action_repeat", "extended_repeat_rate"):
