@@ -37,7 +37,7 @@ class Effort:
 
 # As many tasks as rollouts have by default; the loop takes minutes for every step of them.
 FULL = Effort(tasks=24, steps=2, repeats=3)
-QUICK = Effort(tasks=12, steps=2, repeats=1)
+QUICK = Effort(tasks=24, steps=2, repeats=1)
 
 
 @dataclass(frozen=True, slots=True)
