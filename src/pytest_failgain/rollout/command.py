@@ -112,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
     from pytest_failgain.failgain import Failgain
     from pytest_failgain.progress import StderrProgress
     from pytest_failgain.report.rollouts import rollouts_text
+    from pytest_failgain.study.command import own_options
 
     failgain = Failgain(
         options.model,
@@ -126,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
         mbpp=options.mbpp,
         allow_code_execution=options.allow_code_execution,
         progress=StderrProgress(),
-        on_note=lambda subject, note: print(f"note: {note}", file=sys.stderr),
+        on_note=lambda subject, note: print(own_options(f"note: {note}"), file=sys.stderr),
     )
     harnesses = [failgain.remedy(name.strip()) for name in options.harnesses.split(",")]
     environment = failgain.environment(options.environment)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.prompt import Prompt
-from pytest_failgain.scoring.attention import attention_windows, cache_argument
+from pytest_failgain.scoring.attention import additive_masks, attention_windows, cache_argument
 from pytest_failgain.scoring.decoding import BatchDecoder, Task
 from pytest_failgain.scoring.protocol import (
     ModelIdentity,
@@ -162,19 +162,9 @@ class TreeEngine:
         keys = np.concatenate([path, nodes])
         visible = (keys <= nodes[:, None]) & (nodes[:, None] < tree.ends[keys])
         distances = tree.depths[nodes][:, None] - tree.depths[keys]
-        dtype, device = self.model.dtype, self.model.device
-
-        def additive(allowed: NDArray[np.bool_]) -> torch.Tensor:
-            mask = torch.zeros(allowed.shape, dtype=dtype)
-            mask.masked_fill_(torch.from_numpy(~allowed), torch.finfo(dtype).min)
-            return mask[None, None].to(device)
-
-        windows = attention_windows(self.model.config.get_text_config())
-        masks = {
-            kind: additive(visible if window is None else visible & (distances < window))
-            for kind, window in windows.items()
-        }
-        return next(iter(masks.values())) if len(masks) == 1 else masks
+        return additive_masks(
+            self.model, torch.from_numpy(visible)[None], torch.from_numpy(distances)[None]
+        )
 
 
 def _read(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_failgain.scoring.attention import attention_windows, cache_argument
+from pytest_failgain.scoring.attention import additive_masks, cache_argument
 
 if TYPE_CHECKING:
     import torch
@@ -221,23 +221,9 @@ class SharedRows:
         import torch
 
         start = len(self.prefix.tokens)
-        dtype, device = self._model.dtype, self._model.device
         keys = torch.cat([torch.arange(start), start + torch.arange(self._shown)])
         distances = (places + start)[:, :, None] - keys
-
-        def additive(allowed: torch.Tensor) -> torch.Tensor:
-            mask = torch.zeros(allowed.shape, dtype=dtype)
-            mask.masked_fill_(~allowed, torch.finfo(dtype).min)
-            return mask[:, None].to(device)
-
-        windows = attention_windows(self._model.config.get_text_config())
-        masks = {
-            kind: additive(
-                distances >= 0 if window is None else (distances >= 0) & (distances < window)
-            )
-            for kind, window in windows.items()
-        }
-        return next(iter(masks.values())) if len(masks) == 1 else masks
+        return additive_masks(self._model, distances >= 0, distances)
 
 
 class PlainRows:
