@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_failgain import __version__
-from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
 from pytest_failgain.errors import UsageError
+from pytest_failgain.model_options import add_model_options
 from pytest_failgain.models import KNOWN
 
 if TYPE_CHECKING:
@@ -83,23 +83,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="run the model's own programs, in a sandbox, which program_repair needs",
     )
-    rollouts.add_argument("--dtype", choices=DTYPES, default="float32", help="of the numbers")
-    rollouts.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
-    rollouts.add_argument("--threads", type=int, metavar="N", help="threads for the model")
-    rollouts.add_argument("--cache-dir", type=Path, help="where models and replies are kept")
-    rollouts.add_argument("--offline", action="store_true", help="use no network")
-    rollouts.add_argument(
-        "--prompt-format",
-        choices=PROMPT_FORMATS,
-        default="auto",
-        help="auto (default) takes the model's chat template where it has one with a system role, "
-        "else plain text",
-    )
-    rollouts.add_argument(
-        "--fold-system",
-        action="store_true",
-        help="put the system prompt into the first user turn where a template has no system role",
-    )
+    add_model_options(rollouts)
     rollouts.set_defaults(run=run)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_failgain import __version__
-from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
 from pytest_failgain.errors import UsageError
+from pytest_failgain.model_options import add_model_options
 from pytest_failgain.models import KNOWN
 
 if TYPE_CHECKING:
@@ -83,30 +83,8 @@ def add_parser(commands: Any) -> None:
         "--seed", type=_seed, metavar="N", help="seed of the environments' cases (default: 0)"
     )
     study.add_argument("--mbpp", type=Path, help="a file of MBPP, to make program_repair of")
-    study.add_argument("--dtype", choices=DTYPES, default="float32", help="of the model's numbers")
-    study.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
-    study.add_argument("--threads", type=_count, metavar="N", help="threads for the model")
-    study.add_argument("--cache-dir", type=Path, help="where models are kept")
-    study.add_argument("--offline", action="store_true", help="use no network to fetch a model")
-    study.add_argument(
-        "--prompt-format",
-        choices=PROMPT_FORMATS,
-        default="auto",
-        help="auto (default) takes the model's chat template where it has one with a system role, "
-        "else plain text",
-    )
-    study.add_argument(
-        "--fold-system",
-        action="store_true",
-        help="put the system prompt into the first user turn where a template has no system role",
-    )
+    add_model_options(study)
     study.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
-    return int(text)
 
 
 def _seed(text: str) -> int:
