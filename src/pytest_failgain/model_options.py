@@ -13,7 +13,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="float32", help="of the model's numbers")
     parser.add_argument("--device", default="cpu", help="torch device, such as cpu or cuda:0")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads for the model")
-    parser.add_argument("--cache-dir", type=Path, help="where models are kept, and replies of rollouts")
+    parser.add_argument(
+        "--cache-dir", type=Path, help="where models are kept, and replies of rollouts"
+    )
     parser.add_argument("--offline", action="store_true", help="use no network to fetch a model")
     parser.add_argument(
         "--prompt-format",
