@@ -34,6 +34,7 @@ from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.terminal import write_summary
 from pytest_failgain.rollout.results import NotStarted, Rollouts
 from pytest_failgain.rollout.run import rollout
+from pytest_failgain.stash import Findings
 from strategies import quick
 
 
@@ -54,7 +55,7 @@ class Reporter:
 
 def summary(*measurements: Measurement) -> Reporter:
     reporter = Reporter()
-    write_summary(cast(pytest.TerminalReporter, reporter), measurements)
+    write_summary(cast(pytest.TerminalReporter, reporter), Findings([*measurements], [], [], {}))
     assert reporter.lines[0] == "= failgain ="
     assert reporter.lines[-1].startswith("gain: nats by which the record lowers")
     return reporter
@@ -322,7 +323,9 @@ def test_what_is_not_known_is_never_shown_as_a_number(
 def shown(*rollouts: Rollouts, measurements: Sequence[Measurement] = ()) -> Reporter:
     """The summary of rollouts, and of measurements before them."""
     reporter = Reporter()
-    write_summary(cast(pytest.TerminalReporter, reporter), measurements, rollouts)
+    write_summary(
+        cast(pytest.TerminalReporter, reporter), Findings([*measurements], [*rollouts], [], {})
+    )
     assert reporter.lines[0] == "= failgain ="
     assert reporter.lines[-1] == ROLLOUT_LEGEND
     return reporter

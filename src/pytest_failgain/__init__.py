@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_failgain.assertions import (
         assert_repeat_probability_at_most as assert_repeat_probability_at_most,
     )
+    from pytest_failgain.baseline.assertion import assert_no_regression as assert_no_regression
     from pytest_failgain.blocking.processor import BlockedActions as BlockedActions
     from pytest_failgain.blocking.search import generate_blocked as generate_blocked
     from pytest_failgain.case_files import load_cases as load_cases
@@ -75,6 +76,7 @@ _HOME = {
         "assert_inversion_removed",
         "assert_repeat_probability_at_most",
     ),
+    "baseline.assertion": ("assert_no_regression",),
     "blocking.processor": ("BlockedActions",),
     "blocking.search": ("generate_blocked",),
     "conditions": ("Condition",),

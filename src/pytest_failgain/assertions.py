@@ -43,7 +43,7 @@ def assert_corrective_gain_nonnegative(
     __tracebackhide__ = True
     check_tolerance(tolerance, "0 or more nats per token")
     check_demand(demand)
-    _require_cases(result)
+    require_cases(result)
     gain = result.estimates["corrective_gain_per_token"]
     name, bound = decisive(gain, demand)
     # `not >=` also fails on NaN: an unknown bound meets no demand.
@@ -68,7 +68,7 @@ def assert_corrective_gain_at_least(result: Measurement, minimum: float) -> None
     __tracebackhide__ = True
     if not _is_finite(minimum):
         raise UsageError(f"minimum must be a finite number of nats per token, not {minimum!r}")
-    _require_cases(result)
+    require_cases(result)
     gain = result.estimates["corrective_gain_per_token"]
     if not gain.value >= minimum:
         _fail(
@@ -88,7 +88,7 @@ def assert_repeat_probability_at_most(result: Measurement, maximum: float) -> No
     """
     __tracebackhide__ = True
     check_share("maximum", maximum)
-    _require_cases(result)
+    require_cases(result)
     after = result.estimates["repeat_probability_after"]
     before = result.estimates["repeat_probability_before"]
     if not after.n:
@@ -118,7 +118,7 @@ def assert_greedy_repeat_rate_at_most(result: Measurement, maximum: float) -> No
     """
     __tracebackhide__ = True
     check_share("maximum", maximum)
-    _require_cases(result)
+    require_cases(result)
     after = result.estimates["greedy_repeat_after"]
     before = result.estimates["greedy_repeat_before"]
     if not after.value <= maximum:
@@ -144,8 +144,8 @@ def assert_inversion_removed(
     __tracebackhide__ = True
     if not _is_finite(at_least):
         raise UsageError(f"at_least must be a finite share, not {at_least!r}")
-    _require_cases(remedy)
-    _require_cases(verbatim)
+    require_cases(remedy)
+    require_cases(verbatim)
     removed = inversion_removed(remedy, verbatim)
     if not removed.value >= at_least:
         _fail(
@@ -157,7 +157,12 @@ def assert_inversion_removed(
         )
 
 
-def _require_cases(result: Measurement) -> None:
+def require_cases(result: Measurement) -> None:
+    """Refuse a measurement of no case.
+
+    Raises:
+        AssertionError: with the reasons for which cases were skipped.
+    """
     __tracebackhide__ = True
     if not result.values.case_ids:
         reasons = "".join(f"\n  {skip.case_id}: {skip.reason}" for skip in result.skips[:5])
@@ -186,15 +191,15 @@ def decisive(estimate: Estimate, demand: str) -> tuple[str, float]:
     return dict(zip(DEMANDS, (*bounds, ("lower bound", estimate.low)), strict=True))[demand]
 
 
-def check_tolerance(value: float, fits: str) -> None:
+def check_tolerance(value: float, fits: str, name: str = "tolerance") -> None:
     """Refuse a tolerance that is negative or not finite; `fits` says what one may be.
 
     Raises:
-        UsageError: naming the value.
+        UsageError: naming the argument and the value.
     """
     __tracebackhide__ = True
     if not (_is_finite(value) and value >= 0):
-        raise UsageError(f"tolerance must be {fits}, not {value!r}")
+        raise UsageError(f"{name} must be {fits}, not {value!r}")
 
 
 def check_share(name: str, value: float) -> None:

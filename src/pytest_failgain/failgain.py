@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pytest_failgain.baseline.comparison import Comparison
+from pytest_failgain.baseline.keeper import BaselineKeeper, ignore_comparison
 from pytest_failgain.conditions import DEFAULT_CONDITIONS, Condition, condition_named
 from pytest_failgain.environments import build_environment
 from pytest_failgain.environments.protocol import Environment, RolloutEnvironment
@@ -32,7 +34,9 @@ class Failgain:
     executed programs are kept in the cache folder and not found again. `cases`, if given, is the
     number of cases and of tasks that an environment gives wherever a number is asked for. `mbpp` is
     a file of problems for the environment `program_repair`, and `allow_code_execution` lets a
-    model's own programs run there.
+    model's own programs run there. `baseline` is the file that `assert_no_regression` compares
+    measurements with; with `update_baseline` nothing is a regression, since what is compared is to
+    be the new baseline, which `on_compared` is told of (see `baseline.file.update_baseline`).
     `on_note` is told what there is to know about an environment's cases and about the cache folder,
     as a subject and a text; see `EnvironmentSettings`.
 
@@ -58,9 +62,12 @@ class Failgain:
         seed: int = 0,
         mbpp: Path | str | None = None,
         allow_code_execution: bool = False,
+        baseline: Path | str | None = None,
+        update_baseline: bool = False,
         progress: Progress | None = None,
         on_measured: Callable[[Measurement], None] | None = None,
         on_rolled_out: Callable[[Rollouts], None] | None = None,
+        on_compared: Callable[[Comparison], None] | None = None,
         on_note: Callable[[str, str], None] = ignore_note,
     ) -> None:
         folder = None if cache_dir is None else Path(cache_dir)
@@ -68,6 +75,13 @@ class Failgain:
         self._on_measured = on_measured
         self._on_rolled_out = on_rolled_out
         self._cases = cases
+        self._baseline = baseline and BaselineKeeper(
+            Path(baseline),
+            {"prompt_format": prompt_format, "fold_system": fold_system, "seed": seed},
+            updating=update_baseline,
+            model=model if isinstance(model, str) else None,
+            on_compared=on_compared or ignore_comparison,
+        )
         self._settings = EnvironmentSettings(
             seed=seed,
             mbpp=None if mbpp is None else Path(mbpp),
@@ -154,6 +168,8 @@ class Failgain:
             ],
             progress=self._progress,
         )
+        if self._baseline:
+            result = replace(result, baseline=self._baseline)
         if self._on_measured is not None:
             self._on_measured(result)
         return result

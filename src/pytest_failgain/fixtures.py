@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_failgain.stash import MEASUREMENTS, NOTES, ROLLOUTS, SETTINGS
+from pytest_failgain.stash import FINDINGS, SETTINGS
 
 if TYPE_CHECKING:
     from pytest_failgain.environments.protocol import Environment
@@ -30,6 +30,9 @@ REMEDY_NAMES = (
     "dropped",
 )
 
+DEFAULT_BASELINE = "failgain-baseline.json"
+"""The name of the baseline file, which is in the root directory of the run."""
+
 NO_MODEL = (
     "no model to measure with: pass --failgain-model smollm2-135m, or set FAILGAIN_MODEL or the "
     "ini key failgain_model"
@@ -40,7 +43,7 @@ NO_MODEL = (
 def failgain(request: pytest.FixtureRequest) -> Failgain:
     """Measures harnesses with the model of this run; skips the test where none is given."""
     config = request.config
-    settings = config.stash[SETTINGS]
+    settings, findings = config.stash[SETTINGS], config.stash[FINDINGS]
     if settings.model is None:
         if settings.require_model:
             from pytest_failgain.errors import UsageError
@@ -66,9 +69,12 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         mbpp=settings.mbpp,
         allow_code_execution=settings.allow_code_execution,
         progress=pytest_progress(config),
-        on_measured=config.stash[MEASUREMENTS].append,
-        on_rolled_out=config.stash[ROLLOUTS].append,
-        on_note=config.stash[NOTES].__setitem__,
+        baseline=settings.baseline or config.rootpath / DEFAULT_BASELINE,
+        update_baseline=settings.update_baseline,
+        on_measured=findings.measurements.append,
+        on_rolled_out=findings.rollouts.append,
+        on_compared=findings.comparisons.append,
+        on_note=findings.notes.__setitem__,
     )
 
 
@@ -110,7 +116,7 @@ def failgain_environment(request: pytest.FixtureRequest) -> Environment:
             allow_code_execution=settings.allow_code_execution,
             kept_in=None if settings.no_cache else settings.cache_dir or default_cache_dir(),
             progress=pytest_progress(config),
-            on_note=config.stash[NOTES].__setitem__,
+            on_note=config.stash[FINDINGS].notes.__setitem__,
         ),
         count=settings.cases,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -60,6 +61,17 @@ class Fields:
         if not isinstance(value, bool):
             raise CaseError(_mistyped(self.path(key), "true or false", value))
         return value
+
+    def number(self, key: str) -> float:
+        """A finite number, required."""
+        value = self.required(key, "a number")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            raise CaseError(_mistyped(self.path(key), "a finite number", value))
+        return float(value)
 
     def entries(self, key: str) -> list[tuple[str, Any]]:
         """The entries of a list, each with where it stands; none where it is left out."""

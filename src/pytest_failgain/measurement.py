@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name, with_remedy
 from pytest_failgain.measures import MEASURES, Measure, measure_named
 from pytest_failgain.progress import NoProgress, Progress, job
+from pytest_failgain.prompt import Prompt
+from pytest_failgain.records import prompt_text, record_text
 from pytest_failgain.rows import CaseRows, Row
 from pytest_failgain.scoring.protocol import (
     ModelIdentity,
@@ -36,6 +38,9 @@ from pytest_failgain.scoring.protocol import (
 from pytest_failgain.spans import action_spans
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
 from pytest_failgain.trajectory import FailureCase, Trajectory
+
+if TYPE_CHECKING:
+    from pytest_failgain.baseline.keeper import BaselineKeeper
 
 # Pairs scored together, for so many cases as have them: enough to share prompts, few enough that
 # progress moves, and that little is lost when a run is killed.
@@ -101,7 +106,9 @@ class Measurement:
     `adaptations` counts, by its description, how many cases needed each change for the model's chat
     template. `left_out` counts, by condition, the cases that lack what the condition needs.
     `by_construction` is what follows from the harness's definition alone. `without_effect` tells of
-    remedies that change no prompt, None where they change one or there are none.
+    remedies that change no prompt, None where they change one or there are none. `records` has, by
+    case id, the text that the failed step added to the prompt. `baseline` is what the measurement
+    is to be compared with, None where nobody gave one.
     """
 
     harness: str
@@ -114,6 +121,8 @@ class Measurement:
     left_out: tuple[tuple[str, int], ...] = ()
     by_construction: str | None = None
     without_effect: str | None = None
+    records: Mapping[str, str] = field(default_factory=dict)
+    baseline: BaselineKeeper | None = field(default=None, compare=False)
 
     @cached_property
     def by_key(self) -> dict[tuple[str, str, str], Row]:
@@ -332,6 +341,7 @@ def measure(
     environment = "+".join(dict.fromkeys(case.environment or "own cases" for case in cases))
     rows: list[Row] = []
     skips: list[Skip] = []
+    records: dict[str, str] = {}
     adapted: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     label = label or f"{name} on {environment}"
@@ -342,10 +352,10 @@ def measure(
                 if isinstance(outcome, Skip):
                     skips.append(outcome)
                 else:
-                    case_rows, adaptations = outcome
-                    rows.extend(case_rows)
-                    adapted.update(adaptations)
-                    scored = {row.condition for row in case_rows}
+                    rows.extend(outcome.rows)
+                    adapted.update(outcome.adaptations)
+                    records[outcome.case_id] = outcome.record
+                    scored = {row.condition for row in outcome.rows}
                     left_out.update(c.name for c in conditions if c.name not in scored)
             done += len(batch)
             advance(done)
@@ -360,6 +370,7 @@ def measure(
         left_out=tuple(left_out.most_common()),
         by_construction=getattr(harness, "by_construction", None),
         without_effect=_without_effect(harness, cases),
+        records=records,
     )
 
 
@@ -407,7 +418,25 @@ def _check_unblocked(harness: Harness) -> None:
         )
 
 
-_CaseRows = tuple[list[Row], set[str]]
+@dataclass(slots=True)
+class _Scored:
+    """What was scored of one case so far; `contexts` are the prompts by condition."""
+
+    case_id: str
+    rows: list[Row] = field(default_factory=list)
+    adaptations: set[str] = field(default_factory=set)
+    contexts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, condition: str, candidate: str, prompt: Prompt, score: Score) -> None:
+        self.rows.append(_row(self.case_id, condition, candidate, score))
+        self.adaptations.update(score.adaptations)
+        if condition in _NEEDED and condition not in self.contexts:
+            self.contexts[condition] = score.context or prompt_text(prompt)
+
+    @property
+    def record(self) -> str:
+        """The text that the failed step added to the prompt."""
+        return record_text(self.contexts["before"], self.contexts["failed"])
 
 
 def _score_batch(
@@ -415,10 +444,10 @@ def _score_batch(
     harness: Harness,
     cases: Sequence[FailureCase],
     conditions: Sequence[Condition],
-) -> list[_CaseRows | Skip]:
+) -> list[_Scored | Skip]:
     pairs: list[Pair] = []
     keys: list[tuple[str, str, str]] = []
-    results: dict[str, _CaseRows | Skip] = {case.case_id: ([], set()) for case in cases}
+    results: dict[str, _Scored | Skip] = {case.case_id: _Scored(case.case_id) for case in cases}
     for case in cases:
         for condition in conditions:
             trajectory = _context(scorer, harness, condition, case)
@@ -432,7 +461,8 @@ def _score_batch(
             for candidate, action in case.candidates().items():
                 pairs.append(Pair(prompt, action))
                 keys.append((case.case_id, condition.name, candidate))
-    for (case_id, condition_name, candidate), score in zip(keys, scorer.score(pairs), strict=True):
+    scores = scorer.score(pairs)
+    for (case_id, condition_name, candidate), pair, score in zip(keys, pairs, scores, strict=True):
         result = results[case_id]
         if isinstance(result, Skip):
             continue
@@ -440,9 +470,8 @@ def _score_batch(
             results[case_id] = Skip(case_id, f"{condition_name}: {score.reason}")
             continue
         _check_numbers(scorer.identity, score, f"case {case_id!r}, {condition_name}")
-        result[0].append(_row(case_id, condition_name, candidate, score))
-        result[1].update(score.adaptations)
-    return [_comparable(case.case_id, results[case.case_id]) for case in cases]
+        result.add(condition_name, candidate, pair.prompt, score)
+    return [_comparable(results[case.case_id]) for case in cases]
 
 
 def _context(
@@ -505,16 +534,16 @@ def _check_numbers(model: ModelIdentity, score: Score, place: str) -> None:
         )
 
 
-def _comparable(case_id: str, result: _CaseRows | Skip) -> _CaseRows | Skip:
+def _comparable(result: _Scored | Skip) -> _Scored | Skip:
     """`result`, or a skip where a candidate's text or tokens depend on the condition."""
     if isinstance(result, Skip):
         return result
     first: dict[str, Row] = {}
-    for row in result[0]:
+    for row in result.rows:
         known = first.setdefault(row.candidate, row)
         if (row.text, row.token_spans) != (known.text, known.token_spans):
             return Skip(
-                case_id,
+                result.case_id,
                 f"the candidate {row.candidate!r} is not written alike in {known.condition!r} and "
                 f"{row.condition!r}, so its log-probabilities can't be compared",
             )

@@ -35,7 +35,16 @@ class Settings(NamedTuple):
     prompt_format: str = "template"
     mbpp: Path | None = None
     allow_code_execution: bool = False
+    baseline: Path | None = None
+    update_baseline: bool = False
+    json: Path | None = None
+    html: Path | None = None
     sources: Mapping[str, str] | None = None
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether the run is to leave files behind."""
+        return self.update_baseline or self.json is not None or self.html is not None
 
     def source(self, name: str) -> str | None:
         return (self.sources or {}).get(name)
@@ -105,6 +114,13 @@ def _file(value: str) -> Path:
     return path
 
 
+def _output(value: str) -> Path:
+    path = Path(_text(value)).expanduser()
+    if path.is_dir():
+        raise ValueError(", which is a folder")
+    return path
+
+
 def _flag(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True}
     words |= {"0": False, "false": False, "no": False, "off": False, "": False}
@@ -131,6 +147,7 @@ DTYPE = _one_of(*DTYPES)
 PROMPT_FORMAT = _one_of(*PROMPT_FORMATS)
 FOLDER = Kind(_folder, "must be a folder")
 FILE = Kind(_file, "must be a file")
+OUTPUT = Kind(_output, "must be a file to write")
 FLAG = Kind(_flag, "must be true or false", "bool")
 
 OPTIONS = (
@@ -151,6 +168,10 @@ OPTIONS = (
     Option("prompt_format", PROMPT_FORMAT, "FORMAT", "template (default), plain or auto"),
     Option("mbpp", FILE, "FILE", "sanitized-mbpp.json or mbpp.jsonl, to make program_repair of"),
     Option("allow_code_execution", FLAG, "", "run, in a sandbox, programs that a model wrote"),
+    Option("baseline", OUTPUT, "FILE", "file to compare with (failgain-baseline.json)"),
+    Option("update_baseline", FLAG, "", "write what is compared with it into the baseline"),
+    Option("json", OUTPUT, "FILE", "write all results to this JSON file"),
+    Option("html", OUTPUT, "FILE", "write a report to this HTML file"),
 )
 
 
@@ -218,7 +239,7 @@ def _given(
         raise pytest.UsageError(f"{source}: {option.kind.fits} ({error})") from None
     if value is None:
         return None
-    if option.kind in (FOLDER, FILE) and value and file is not None:
+    if option.kind in (FOLDER, FILE, OUTPUT) and value and file is not None:
         # As pytest's own paths: relative to the file, wherever the run was started.
         value = file.parent / Path(value.strip()).expanduser()
     return str(value), source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Generator
 from typing import Any
 
@@ -18,7 +17,7 @@ from pytest_failgain.fixtures import (
     failgain_transcript,
 )
 from pytest_failgain.options import OPTIONS, add_options, read_settings
-from pytest_failgain.stash import MEASUREMENTS, NOTES, ROLLOUTS, SETTINGS
+from pytest_failgain.stash import FINDINGS, OUTCOME, SETTINGS, Findings
 
 __all__ = [
     "failgain",
@@ -30,6 +29,7 @@ __all__ = [
 ]
 
 _WORKER_KEY = "failgain_findings"
+_NOTHING_FAILED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,9 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SETTINGS] = read_settings(config, os.environ)
-    config.stash[MEASUREMENTS] = []
-    config.stash[ROLLOUTS] = []
-    config.stash[NOTES] = {}
+    config.stash[FINDINGS] = Findings([], [], [], {})
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -71,32 +69,40 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Under xdist: the controller takes in what a worker found and noted."""
-    pickled = getattr(node, "workeroutput", {}).get(_WORKER_KEY)
-    if pickled is not None:
-        # Our own worker process wrote these bytes.
-        measurements, rollouts, notes = pickle.loads(pickled)
-        node.config.stash[MEASUREMENTS].extend(measurements)
-        node.config.stash[ROLLOUTS].extend(rollouts)
-        node.config.stash[NOTES].update(notes)
+    sent = getattr(node, "workeroutput", {}).get(_WORKER_KEY)
+    if sent is not None:
+        from pytest_failgain.transport import unpacked
+
+        node.config.stash[FINDINGS].extend(unpacked(sent))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    findings = session.config.stash[FINDINGS]
     workeroutput = getattr(session.config, "workeroutput", None)
-    stash = session.config.stash
-    found = stash[MEASUREMENTS], stash[ROLLOUTS], stash[NOTES]
-    if workeroutput is not None and any(found):
-        workeroutput[_WORKER_KEY] = pickle.dumps(found)
+    if workeroutput is not None:
+        if any(findings):
+            from pytest_failgain.transport import packed
+
+            workeroutput[_WORKER_KEY] = packed(findings)
+        return
+    settings = session.config.stash[SETTINGS]
+    if any(findings) or settings.writes_files:
+        from pytest_failgain.closing import close
+
+        outcome = close(findings, settings, session.config.rootpath, os.environ)
+        session.config.stash[OUTCOME] = outcome
+        if outcome.problems and session.exitstatus in _NOTHING_FAILED:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     stash = terminalreporter.config.stash
-    measurements, rollouts = stash[MEASUREMENTS], stash[ROLLOUTS]
-    notes = [*stash[NOTES].values()]
-    if measurements or rollouts or notes:
+    findings, outcome = stash[FINDINGS], stash.get(OUTCOME, None)
+    if any(findings) or outcome:
         from pytest_failgain.report.terminal import write_summary
 
         try:
-            write_summary(terminalreporter, measurements, rollouts, notes)
+            write_summary(terminalreporter, findings, outcome)
         except Exception as error:  # a summary must not take the run's own results with it
             terminalreporter.write_line(
                 f"failgain: the summary broke off ({type(error).__name__}: {error}); the tests' "

@@ -22,6 +22,7 @@ from fake_scorer import measured
 from pytest_failgain.fixtures import REMEDY_NAMES
 from pytest_failgain.report.terminal import write_summary
 from pytest_failgain.scoring import score_store
+from pytest_failgain.stash import Findings
 
 FAILS = """
 from pytest_failgain import assert_corrective_gain_at_least
@@ -172,7 +173,9 @@ def test_failure_stands_in_the_junit_report(
 def test_last_digits_that_differ_between_workers_make_no_second_row() -> None:
     # What else is in a forward pass changes them.
     reporter = Mock()
-    write_summary(reporter, [measured({"a": -1.0}), measured({"a": -1.0 + 1e-6})])
+    write_summary(
+        reporter, Findings([measured({"a": -1.0}), measured({"a": -1.0 + 1e-6})], [], [], {})
+    )
     lines = [call.args[0] for call in reporter.write_line.call_args_list]
     assert sum(line.startswith("verbatim  ") for line in lines) == 1
 
@@ -182,12 +185,12 @@ def test_the_last_note_on_a_subject_is_shown(
 ) -> None:
     project.makepyfile(
         """
-        from pytest_failgain.stash import NOTES
+        from pytest_failgain.stash import FINDINGS
 
         def test_it(request, failgain, cases):
             failgain.measure(failgain.remedy("verbatim"), cases)
-            request.config.stash[NOTES]["oddity"] = "one case is odd"
-            request.config.stash[NOTES]["oddity"] = "two cases are odd"
+            request.config.stash[FINDINGS].notes["oddity"] = "one case is odd"
+            request.config.stash[FINDINGS].notes["oddity"] = "two cases are odd"
         """
     )
     result = project.runpytest(*with_model)

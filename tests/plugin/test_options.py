@@ -35,6 +35,10 @@ def numbers(flag: int, variable: int, ini: int) -> Given:
 # A flag can't be switched off on the command line, but in the environment it can.
 ON_OFF_ON = Given("", "no", "yes", "true", (True, False, True))
 
+PLACE = Given(
+    "flag", "/variable", "/ini", '"/ini"', (Path("flag"), Path("/variable"), Path("/ini"))
+)
+
 GIVEN = {
     "model": words("org/flag", "org/variable", "org/ini"),
     "revision": words("flag", "variable", "ini"),
@@ -43,9 +47,7 @@ GIVEN = {
     "threads": numbers(3, 2, 1),
     "cases": numbers(30, 20, 10),
     "seed": numbers(2, 1, 0),
-    "cache_dir": Given(
-        "flag", "/variable", "/ini", '"/ini"', (Path("flag"), Path("/variable"), Path("/ini"))
-    ),
+    "cache_dir": PLACE,
     "offline": ON_OFF_ON,
     "no_cache": ON_OFF_ON,
     "require_model": ON_OFF_ON,
@@ -53,6 +55,10 @@ GIVEN = {
     "prompt_format": words("plain", "auto", "template"),
     "mbpp": Given(__file__, __file__, __file__, f'"{__file__}"', (Path(__file__),) * 3),
     "allow_code_execution": ON_OFF_ON,
+    "baseline": PLACE,
+    "update_baseline": ON_OFF_ON,
+    "json": PLACE,
+    "html": PLACE,
 }
 
 

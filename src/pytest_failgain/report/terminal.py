@@ -12,6 +12,7 @@ import pytest
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement, gain_difference, inversion_removed
 from pytest_failgain.report.columns import aligned
+from pytest_failgain.report.comparisons import comparison_line
 from pytest_failgain.report.numbers import change, percent, percents, signed, signed_value
 from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
 from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
@@ -22,6 +23,7 @@ from pytest_failgain.report.rollouts import (
     rollout_notes,
 )
 from pytest_failgain.rollout.results import Rollouts
+from pytest_failgain.stash import Findings, Outcome
 
 REFERENCE = "verbatim"
 # Reasons name lengths, so every skipped case may have its own.
@@ -56,15 +58,14 @@ class SummaryRow:
 
 
 def write_summary(
-    reporter: pytest.TerminalReporter,
-    measurements: Sequence[Measurement],
-    rollouts: Sequence[Rollouts] = (),
-    notes: Sequence[str] = (),
+    reporter: pytest.TerminalReporter, findings: Findings, outcome: Outcome | None = None
 ) -> None:
     """Write a section: a table for each environment, model and set of cases or tasks, then notes.
 
-    A legend follows the measurements, and another the rollouts.
+    A legend follows the measurements, and another the rollouts. Then come the comparisons with the
+    baseline, and what the run wrote.
     """
+    measurements, rollouts = findings.measurements, findings.rollouts
     reporter.write_sep("=", "failgain", bold=True)
     for group in _groups(measurements):
         reporter.write_line(_heading(group[0]), bold=True)
@@ -84,8 +85,14 @@ def write_summary(
         _write_rollouts(reporter, results)
     if rollouts:
         reporter.write_line(ROLLOUT_LEGEND)
-    for note in notes:
+    for comparison in dict.fromkeys(map(comparison_line, findings.comparisons)):
+        reporter.write_line(comparison)
+    for note in findings.notes.values():
         reporter.write_line(f"note: {note}")
+    for line in outcome.written if outcome else ():
+        reporter.write_line(f"wrote {line}")
+    for line in outcome.problems if outcome else ():
+        reporter.write_line(f"error: {line}", red=True)
 
 
 def _write_rollouts(reporter: pytest.TerminalReporter, group: Sequence[Rollouts]) -> None:

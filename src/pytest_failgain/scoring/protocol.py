@@ -29,7 +29,8 @@ class Score:
     `text` is the action as it was scored (a structured call as the chat template writes it) and
     `token_spans` are the tokens' character ranges in it. `token_logprobs` are natural logarithms.
     `argmax` tells for each token whether it is the model's first choice there. `adaptations` are
-    the ways in which prompt or action had to be changed for the model's chat template.
+    the ways in which prompt or action had to be changed for the model's chat template. `context`
+    is the prompt as the text that the model was given, empty where a scorer does not tell.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Score:
     token_spans: tuple[tuple[int, int], ...]
     context_tokens: int
     adaptations: tuple[str, ...] = ()
+    context: str = ""
 
     @property
     def logprob(self) -> float:
@@ -68,7 +70,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """Which model gave the numbers, as far as it decides them."""
+    """Which model gave the numbers, as far as it decides them.
+
+    `template` is a short hash of the chat template that writes its prompts, empty without one.
+    """
 
     name: str
     source: str
@@ -76,6 +81,7 @@ class ModelIdentity:
     fingerprint: str
     dtype: str
     device: str
+    template: str = ""
 
 
 @runtime_checkable

@@ -1,0 +1,185 @@
+"""The baseline file: JSON, made to be read in a diff.
+
+{"failgain_baseline": 1,
+ "entries": {
+   "tool_calls": {                          the environment
+     "render_messages": {                   the harness
+       "model": {"name": "smollm2-135m", "source": "…", "revision": null,
+                 "weights": "0f3c…", "template": "91ab…", "dtype": "float32"},
+       "settings": {"prompt_format": "template", "fold_system": false, "seed": 0},
+       "cases": {
+         "refund-42": {"task": "refund", "decision": "5be0…", "gain_per_token": -0.0312,
+                       "repeat_probability": 0.1402, "greedy_repeat": false,
+                       "record": ["the lines of", "the record"]}}}}}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from pytest_failgain.atomic import write_atomically
+from pytest_failgain.baseline.entry import Entry, KeptCase, Model
+from pytest_failgain.errors import CaseError, UsageError
+from pytest_failgain.json_fields import Fields
+
+FORMAT = 1
+
+_Key = tuple[str, str]
+
+
+def read_baseline(path: Path) -> dict[_Key, Entry]:
+    """The entries of the file at `path` by (environment, harness); none where there is no file.
+
+    Raises:
+        UsageError: when it can't be read, is of another format, or was damaged, as by a merge.
+    """
+    try:
+        content = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read the baseline {path}: {error}") from error
+    try:
+        value = json.loads(content, object_pairs_hook=_unique)
+        return {(one.environment, one.harness): one for one in _read(value)}
+    except (CaseError, ValueError, RecursionError) as error:
+        hint = "resolve the conflict in it" if "<<<<<<<" in content else "restore it"
+        raise UsageError(
+            f"the baseline {path} can't be used: {error}; {hint}, or delete it and write it anew "
+            "with --failgain-update-baseline"
+        ) from None
+
+
+def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
+    """Put `measured` into the file at `path` and leave its other entries as they are.
+
+    An entry that differs from the kept one by no more than rounding stays as it is, and of entries
+    of one name with different cases all cases are kept. The file is replaced whole or not at all,
+    and not touched where nothing changes. Returns what was written.
+
+    Raises:
+        UsageError: when the file there can't be read or the new one can't be written, or when two
+            of `measured` have one name and different values for a case.
+    """
+    new = {(entry.environment, entry.harness): entry for entry in _merged(measured)}
+    try:
+        with _alone(path):
+            known = read_baseline(path)
+            written = {
+                key: entry
+                for key, entry in new.items()
+                if key not in known or not entry.equals(known[key])
+            }
+            if written:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, _text({**known, **written}).encode())
+    except OSError as error:
+        raise UsageError(
+            f"can't write the baseline {path}: {error.strerror or error}; make it writable, or "
+            "give another with --failgain-baseline"
+        ) from error
+    return list(written.values())
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let no other run update the same file until this one is done."""
+    # Not beside the file: that is the user's repository.
+    digest = blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest()
+    with FileLock(Path(tempfile.gettempdir()) / f"failgain-{digest}.lock"):
+        yield
+
+
+def _merged(measured: Iterable[Entry]) -> Iterator[Entry]:
+    """One entry for each name."""
+    by_name: dict[_Key, list[Entry]] = {}
+    for entry in measured:
+        by_name.setdefault((entry.environment, entry.harness), []).append(entry)
+    for entries in by_name.values():
+        whole = entries[0]
+        for other in entries[1:]:
+            whole = whole.joined(other)
+        yield whole
+
+
+def _text(entries: Mapping[_Key, Entry]) -> str:
+    by_environment: dict[str, dict[str, Any]] = {}
+    for (environment, harness), entry in sorted(entries.items()):
+        by_environment.setdefault(environment, {})[harness] = {
+            "model": asdict(entry.model),
+            "settings": dict(entry.settings),
+            "cases": {
+                case_id: {**asdict(case), "record": case.record.split("\n")}
+                for case_id, case in entry.cases.items()
+            },
+        }
+    whole = {"failgain_baseline": FORMAT, "entries": by_environment}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _read(value: object) -> Iterator[Entry]:
+    whole = Fields(value, ("failgain_baseline", "entries"))
+    version = whole.required("failgain_baseline", "the number of the format")
+    if version != FORMAT:
+        raise CaseError(
+            f"it is of format {version!r}, and this version of pytest-failgain reads {FORMAT}"
+        )
+    for environment, harnesses in whole.mapping("entries").items():
+        at = f"entries.{environment}"
+        for harness, entry in Fields({at: harnesses}, (at,)).mapping(at).items():
+            yield _entry(environment, harness, entry, f"{at}.{harness}")
+
+
+def _entry(environment: str, harness: str, value: object, at: str) -> Entry:
+    entry = Fields(value, ("model", "settings", "cases"), at)
+    model = Fields(entry.value("model"), [one.name for one in fields(Model)], f"{at}.model")
+    return Entry(
+        harness=harness,
+        environment=environment,
+        model=Model(
+            name=model.text("name"),
+            source=model.text("source"),
+            revision=model.text_or_none("revision"),
+            weights=model.text("weights"),
+            template=model.text("template"),
+            dtype=model.text("dtype"),
+        ),
+        settings=entry.mapping("settings"),
+        cases={
+            case_id: _case(case, f"{at}.cases.{case_id}")
+            for case_id, case in entry.mapping("cases").items()
+        },
+    )
+
+
+def _case(value: object, at: str) -> KeptCase:
+    case = Fields(value, [one.name for one in fields(KeptCase)], at)
+    share = case.value("repeat_probability")
+    return KeptCase(
+        task=case.text("task"),
+        decision=case.text("decision"),
+        gain_per_token=case.number("gain_per_token"),
+        repeat_probability=None if share is None else case.number("repeat_probability"),
+        greedy_repeat=case.flag("greedy_repeat", False),
+        record="\n".join(case.texts("record")),
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, unless a name stands in it twice: a merge that kept both sides leaves that."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CaseError(f"{twice!r} stands twice in one place")
+    return values
