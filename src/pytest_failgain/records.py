@@ -23,9 +23,9 @@ def record_text(before: str, after: str) -> str:
     text, other = "".join(lines[start:]), "".join(others[start:])
     if not other:
         return text
-    end = _shared(text[::-1], other[::-1])
-    text, other = text[: len(text) - end], other[: len(other) - end]
-    return text[_shared(text, other) :]
+    start = _shared(text, other)
+    text, other = text[start:], other[start:]
+    return text[: len(text) - _shared(text[::-1], other[::-1])]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:

@@ -68,9 +68,8 @@ def _problem(comparison: Comparison, keeper: BaselineKeeper) -> Iterator[str]:
         first, *others = (_changed(one) for one in comparison.changes if one.regressed)
         yield f"{label}: regression against {file}: {first}"
         yield from (f"also: {other}" for other in others)
-        yield from (
-            f"unlike that: {_changed(one)}" for one in comparison.changes if not one.regressed
-        )
+        held = [one for one in comparison.changes if not one.regressed]
+        yield from (f"not by itself: {_changed(one)}" for one in held)
         yield from _worst(comparison)
         yield from (f"note: {note}" for note in comparison.notes)
         yield f"try: take back what changed in the record; {wanted}"

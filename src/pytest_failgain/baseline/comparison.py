@@ -69,7 +69,11 @@ class Comparison:
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the verdict, each one line."""
         ids = (("not in the baseline", self.added), ("only in the baseline", self.removed))
-        return tuple(f"{len(cases)} cases {what}: {named(cases)}" for what, cases in ids if cases)
+        return tuple(
+            f"{len(cases)} case{'s' * (len(cases) != 1)} {what}: {named(cases)}"
+            for what, cases in ids
+            if cases
+        )
 
 
 @dataclass(frozen=True, slots=True)

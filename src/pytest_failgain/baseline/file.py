@@ -82,7 +82,7 @@ def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
             }
             if written:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, _text({**known, **written}).encode())
+                write_atomically(path, _written({**known, **written}))
     except OSError as error:
         raise UsageError(
             f"can't write the baseline {path}: {error.strerror or error}; make it writable, or "
@@ -112,7 +112,7 @@ def _merged(measured: Iterable[Entry]) -> Iterator[Entry]:
         yield whole
 
 
-def _text(entries: Mapping[_Key, Entry]) -> str:
+def _written(entries: Mapping[_Key, Entry]) -> bytes:
     by_environment: dict[str, dict[str, Any]] = {}
     for (environment, harness), entry in sorted(entries.items()):
         by_environment.setdefault(environment, {})[harness] = {
@@ -124,7 +124,9 @@ def _text(entries: Mapping[_Key, Entry]) -> str:
             },
         }
     whole = {"failgain_baseline": FORMAT, "entries": by_environment}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(whole, indent=2, ensure_ascii=False)
+    # Half a character has no UTF-8, but this is how JSON writes it.
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _read(value: object) -> Iterator[Entry]:
