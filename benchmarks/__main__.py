@@ -111,6 +111,22 @@ def _decoding(options: argparse.Namespace) -> list[Figure]:
     return decoding.measure(scorer, effort, lambda line: print(line, flush=True))
 
 
+def _second_run(options: argparse.Namespace) -> list[Figure]:
+    from benchmarks import second_run
+
+    return second_run.measure(options.model, 6 if options.quick else 30, options.threads)
+
+
+def _noise(options: argparse.Namespace) -> list[Figure]:
+    from pytest_failgain.scoring.loading import load_scorer
+
+    scorer = load_scorer(options.model, threads=options.threads, keep_scores=False)
+    from benchmarks import noise
+
+    cases = {"tool_calls": 4, "program_repair": 2} if options.quick else noise.CASES
+    return noise.measure(scorer, cases, lambda line: print(line, flush=True))
+
+
 _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "overhead": _overhead,
     "speed": _speed,
@@ -118,6 +134,8 @@ _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "bootstrap": _bootstrap,
     "blocking": _blocking,
     "decoding": _decoding,
+    "second-run": _second_run,
+    "noise": _noise,
 }
 
 

@@ -46,7 +46,7 @@ class OurScorer:
 
     def fresh(self) -> OurScorer:
         used = self.scorer
-        return OurScorer(LocalScorer(used.model, used.tokenizer, used.identity))
+        return OurScorer(LocalScorer.of(used.model, used.tokenizer, used.identity))
 
     def sums(self, workload: Workload) -> list[float]:
         sums = []

@@ -60,7 +60,7 @@ def grown_megabytes(model: str, cases: int, budget: int | None, threads: int) ->
 
 def _grow(model: str, cases: int, budget: int | None, threads: int) -> float:
     loaded = load_scorer(model, threads=threads, keep_scores=False)
-    scorer = LocalScorer(loaded.model, loaded.tokenizer, loaded.identity, budget=budget)
+    scorer = LocalScorer.of(loaded.model, loaded.tokenizer, loaded.identity, budget=budget)
     chosen = office_cases(cases)
     _forget_peak()
     before = _peak_megabytes()

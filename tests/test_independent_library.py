@@ -15,8 +15,9 @@ from pytest_failgain.conditions import BEFORE, FAILED
 from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import VERBATIM
-from pytest_failgain.scoring.local import LocalScorer, score_plainly
+from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import Pair, Score
+from pytest_failgain.scoring.tree_engine import score_plainly
 
 pytestmark = pytest.mark.model
 

@@ -22,7 +22,8 @@ from pytest_failgain.harnesses import VERBATIM, RemediedHarness
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.rows import Row
-from pytest_failgain.scoring.local import LocalScorer, score_plainly
+from pytest_failgain.scoring.local import LocalScorer
+from pytest_failgain.scoring.tree_engine import score_plainly
 
 pytestmark = pytest.mark.model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from transformers import (
 
 from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import ModelIdentity
+from pytest_failgain.scoring.template_tokenizer import TemplateTokenizer
 
 VOCABULARY = 320
 CONTEXT = 512
@@ -130,6 +132,17 @@ def _wrapped(inner: Tokenizer, template: str | None) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+def names(tokenizer: TemplateTokenizer, tokens: Sequence[int]) -> list[str | None]:
+    """What the vocabulary calls each of `tokens`."""
+    return [tokenizer.backend.id_to_token(token) for token in tokens]
+
+
+def special(tokenizer: TemplateTokenizer, tokens: Sequence[int]) -> list[str | None]:
+    """The names of those of `tokens` that are special."""
+    added = tokenizer.backend.get_added_tokens_decoder()
+    return names(tokenizer, [token for token in tokens if token in added and added[token].special])
+
+
 def llama() -> Any:
     return _random(LlamaForCausalLM, LlamaConfig, num_key_value_heads=2)
 
@@ -200,4 +213,4 @@ IDENTITY = ModelIdentity("tiny", "random weights", None, "tiny", "float32", "cpu
 
 def tiny_scorer(model: Any = None, template: str | None = CHATML, **settings: Any) -> LocalScorer:
     """A scorer over a tiny model (a Llama by default) and the byte tokenizer."""
-    return LocalScorer(model or llama(), byte_tokenizer(template), IDENTITY, **settings)
+    return LocalScorer.of(model or llama(), byte_tokenizer(template), IDENTITY, **settings)

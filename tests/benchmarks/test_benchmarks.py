@@ -19,7 +19,7 @@ from benchmarks.speed import Contestant, Effort, measure
 from benchmarks.workload import Workload, office_pairs, tokenised
 
 import tiny_language_models as tiny
-from benchmarks import bootstrap
+from benchmarks import bootstrap, noise
 from pytest_failgain.scoring.local import LocalScorer
 
 MET = Figure("speed", ">= 3", "4", Verdict.MET)
@@ -33,7 +33,7 @@ def scorer() -> LocalScorer:
     model = tiny.llama()
     # The office's prompts have thousands of bytes, and each is a token here.
     model.config.max_position_embeddings = 8192
-    return LocalScorer(model, tiny.byte_tokenizer(), tiny.IDENTITY)
+    return LocalScorer.of(model, tiny.byte_tokenizer(), tiny.IDENTITY)
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +152,21 @@ def test_empty_project_holds_all_that_a_run_writes() -> None:
         assert project.contents() == before
         (project.root / "home" / "cache" / "left").touch()
         assert project.contents() - before == {"home/cache/left"}
+
+
+def test_noise_is_the_gap_to_the_same_numbers_computed_otherwise(scorer: LocalScorer) -> None:
+    shown: list[str] = []
+    (figure,) = noise.measure(scorer, {"tool_calls": 2}, shown.append)
+    assert len(shown) == len(noise.OTHERS)
+    assert figure.verdict is Verdict.NONE
+    assert "scores of 2 cases of tool_calls" in figure.what
+    assert all("greedy flags 0" in line for line in (*shown, figure.measured))
+
+
+def test_pairs_come_back_in_their_order(scorer: LocalScorer) -> None:
+    pairs = office_pairs(1)[:6]
+    texts = [score.text for score in noise.Shuffled(scorer, 1).score(pairs)]  # type: ignore[union-attr]
+    assert texts == [pair.action.text for pair in pairs]
 
 
 def test_the_bootstrap_is_held_to_a_loop_over_draws() -> None:

@@ -113,7 +113,8 @@ def test_a_damaged_store_costs_a_warning(tmp_path: Path, caplog: pytest.LogCaptu
     path.write_bytes(b"no database" * 100)
     assert TrialRunner(tmp_path).run([RIGHT], "Running")[0].passed
     assert "is damaged" in caplog.text
-    with sqlite3.connect(path) as connection:
+    anew = path.with_suffix(".1.sqlite3")
+    with sqlite3.connect(anew) as connection:
         assert connection.execute("SELECT count(*) FROM verdicts").fetchone() == (1,)
     connection.close()
 

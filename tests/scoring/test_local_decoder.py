@@ -36,7 +36,7 @@ def decoded(scorer: LocalScorer, *requests: ReplyRequest) -> list[Reply]:
 
 def computed(scorer: LocalScorer) -> int:
     """How many tokens went through the model for replies."""
-    return scorer._decoder.tokens if scorer._decoder else 0
+    return scorer.load().decoder.tokens
 
 
 def always(token: int) -> LocalScorer:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import tiny_language_models as tiny
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.prompt import Prompt
-from pytest_failgain.scoring.local import TreeEngine, score_plainly
 from pytest_failgain.scoring.protocol import Pair, Refusal, Score
 from pytest_failgain.scoring.token_tree import build_tree
+from pytest_failgain.scoring.tree_engine import TreeEngine, score_plainly
 from pytest_failgain.trajectory import Action
 from strategies import quick
 
@@ -130,8 +130,7 @@ def test_known_pairs_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> 
     scorer = tiny.tiny_scorer()
     pair = Pair(prompt("Hi."), Action("go()"))
     (first,) = scored(scorer, pair)
-    monkeypatch.setattr(scorer, "model", None)
-    monkeypatch.setattr(type(scorer), "context_limit", None)
+    monkeypatch.setattr(scorer, "load", None)
     assert scored(scorer, pair) == [first]
 
 

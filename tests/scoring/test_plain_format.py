@@ -13,7 +13,6 @@ from tokenizers.processors import TemplateProcessing
 import tiny_language_models as tiny
 from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
-from pytest_failgain.scoring.local import score_plainly
 from pytest_failgain.scoring.protocol import Pair, Score
 from pytest_failgain.scoring.rendering import (
     FOLDED_CALLS,
@@ -27,6 +26,8 @@ from pytest_failgain.scoring.rendering import (
     TEXT_CALLS,
     Renderer,
 )
+from pytest_failgain.scoring.template_tokenizer import TemplateTokenizer
+from pytest_failgain.scoring.tree_engine import score_plainly
 from pytest_failgain.trajectory import Action, Tool, ToolCall
 from strategies import quick
 
@@ -51,7 +52,8 @@ def renderer(
     fold_system: bool = False,
 ) -> Renderer:
     chosen = tiny.byte_tokenizer(template) if tokenizer is None else tokenizer
-    return Renderer(chosen, "tiny", fold_system, prompt_format)
+    tokens = TemplateTokenizer.of(chosen)
+    return Renderer(tokens, "tiny", fold_system, prompt_format)
 
 
 def prompt(*messages: Message, tools: tuple[Tool, ...] = ()) -> Prompt:
@@ -202,7 +204,8 @@ def test_template_is_not_given_up_unless_that_was_asked_for() -> None:
     for template in (None, tiny.NO_SYSTEM):
         with pytest.raises(ScoringError, match="or pass --failgain-prompt-format plain for headed"):
             renderer(template, "template").render(prompt(SYSTEM, USER))
-    assert Renderer(tiny.byte_tokenizer(), "tiny").prompt_format == "template"
+    tokens = TemplateTokenizer.of(tiny.byte_tokenizer())
+    assert Renderer(tokens, "tiny").prompt_format == "template"
 
 
 def test_prompt_format_that_there_is_not_is_refused_with_those_that_there_are() -> None:
@@ -248,13 +251,12 @@ def test_beginning_is_marked_where_the_tokenizer_marks_one(template: str, begun:
     rendered = subject.render(prompt(USER))
     text = "### User\nBook room 1. \n\n### Assistant\n"
     assert rendered.text == text
-    assert subject.tokenizer.convert_ids_to_tokens(rendered.tokens[:2]) == (
+    assert tiny.names(subject.tokenizer, rendered.tokens[:2]) == (
         ["<|im_start|>", "#"] if begun else ["#", "#"]
     )
-    special = [token for token in rendered.tokens if token in subject.tokenizer.all_special_ids]
-    assert len(special) == begun
+    assert len(tiny.special(subject.tokenizer, rendered.tokens)) == begun
     found = subject.emit(prompt(USER), rendered, Action("go()"))
-    assert subject.tokenizer.convert_ids_to_tokens(found.tokens) == ["g", "o", "(", ")"]
+    assert tiny.names(subject.tokenizer, found.tokens) == ["g", "o", "(", ")"]
 
 
 def test_beginning_of_a_templates_text_is_not_marked_again() -> None:

@@ -27,6 +27,7 @@ from pytest_failgain.scoring.rendering import (
     Emitted,
     Renderer,
 )
+from pytest_failgain.scoring.template_tokenizer import TemplateTokenizer
 from pytest_failgain.trajectory import Action, Tool, ToolCall
 from strategies import quick, words
 
@@ -62,7 +63,11 @@ def renderer(
     *,
     fold_system: bool = False,
 ) -> Renderer:
-    return Renderer(tokenizer(template), "tiny", fold_system)
+    return over(tokenizer(template), fold_system)
+
+
+def over(tokenizer: Any, fold_system: bool = False) -> Renderer:
+    return Renderer(TemplateTokenizer.of(tokenizer), "tiny", fold_system)
 
 
 def prompt(*messages: Message, tools: tuple[Tool, ...] = ()) -> Prompt:
@@ -100,8 +105,7 @@ def test_prompt_is_tokenised_with_the_templates_special_tokens_and_no_others() -
     subject = renderer()
     rendered = subject.render(prompt(USER))
     assert subject.tokenizer.decode(rendered.tokens) == rendered.text
-    special = [token for token in rendered.tokens if token in subject.tokenizer.all_special_ids]
-    assert subject.tokenizer.convert_ids_to_tokens(special) == [
+    assert tiny.special(subject.tokenizer, rendered.tokens) == [
         "<|im_start|>",
         "<|im_end|>",
         "<|im_start|>",
@@ -300,11 +304,12 @@ def test_text_prompt_stands_as_it_is() -> None:
 
 
 def test_beginning_of_a_text_prompt_is_marked_once() -> None:
-    subject = renderer()
-    begin = subject.tokenizer.bos_token_id
-    subject.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+    tokenizer = tiny.byte_tokenizer()
+    begin = tokenizer.bos_token_id
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|im_start|> $A", special_tokens=[("<|im_start|>", begin)]
     )
+    subject = over(tokenizer)
     bare, marked = (
         subject.render(Prompt(text=text)).tokens for text in ("Room", "<|im_start|>Room")
     )
@@ -312,18 +317,18 @@ def test_beginning_of_a_text_prompt_is_marked_once() -> None:
     assert bare.count(begin) == 1
     # Neither the action nor a chat template's text is a beginning.
     assert begin not in emitted(subject, Prompt(text="Room"), Action("go()")).tokens
-    assert subject.render(prompt(USER)).tokens[:2] == (begin, *subject.tokenizer("u").input_ids[1:])
+    assert subject.render(prompt(USER)).tokens[:2] == (begin, *tokenizer("u").input_ids[1:])
 
 
 def test_mark_of_the_end_is_no_part_of_a_text_prompt() -> None:
-    subject = renderer()
-    plain = subject.render(Prompt(text="Room")).tokens
-    end = subject.tokenizer.eos_token_id
-    subject.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+    plain = renderer().render(Prompt(text="Room")).tokens
+    tokenizer = tiny.byte_tokenizer()
+    end = tokenizer.eos_token_id
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="$A <|im_end|>", special_tokens=[("<|im_end|>", end)]
     )
-    assert subject.tokenizer("Room").input_ids == [*plain, end]
-    assert subject.render(Prompt(text="Room")).tokens == plain
+    assert tokenizer("Room").input_ids == [*plain, end]
+    assert over(tokenizer).render(Prompt(text="Room")).tokens == plain
 
 
 def test_prompt_without_tokens_is_refused() -> None:
@@ -462,7 +467,7 @@ def test_call_that_a_template_leaves_out_is_refused() -> None:
 def test_markup_of_a_call_is_the_models_own_tokens() -> None:
     subject = renderer(tiny.TOOLS)
     found = emitted(subject, prompt(USER), CALL)
-    names = subject.tokenizer.convert_ids_to_tokens(found.tokens)
+    names = tiny.names(subject.tokenizer, found.tokens)
     assert (names[0], names[-1]) == ("<tool_call>", "</tool_call>")
     assert (found.spans[0], found.spans[-1][1]) == ((0, len("<tool_call>")), len(found.text))
     assert subject.tokenizer.decode(found.tokens) == found.text
@@ -510,7 +515,7 @@ def test_tokens_of_prompt_and_action_are_those_of_the_conversation(text: str, na
     rendered = subject.render(before)
     found = subject.emit(before, rendered, action)
     whole = f"{rendered.text}{found.text}<|im_end|>\n"
-    together = subject.tokenizer(whole, add_special_tokens=False).input_ids
+    together = subject.tokenizer.encoded(whole).ids
     apart = [*rendered.tokens, *found.tokens]
     assert together[: len(apart)] == apart
     assert len(together) == len(apart) + 2
@@ -526,7 +531,7 @@ ascii_texts = st.text(
 def test_marker_of_a_lone_string_is_not_among_the_tokens(text: str) -> None:
     rendered = MARKING.render(prompt(USER))
     found = MARKING.emit(prompt(USER), rendered, Action(text))
-    together = MARKING.tokenizer(rendered.text + text, add_special_tokens=False).input_ids
+    together = MARKING.tokenizer.encoded(rendered.text + text).ids
     assert [*rendered.tokens, *found.tokens] == together
     assert covers_in_order(found.spans, text)
 
@@ -545,24 +550,23 @@ def test_action_under_a_marking_tokenizer_is_what_follows_a_prompt(
     text: str, tokens: list[str], spans: tuple[tuple[int, int], ...]
 ) -> None:
     found = emitted(MARKING, prompt(USER), Action(text))
-    assert MARKING.tokenizer.convert_ids_to_tokens(found.tokens) == tokens
+    assert tiny.names(MARKING.tokenizer, found.tokens) == tokens
     assert found.spans == spans
 
 
 def test_prefix_space_of_a_byte_tokenizer_is_not_among_the_tokens() -> None:
-    subject = renderer()
-    subject.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space=True
-    )
-    assert subject.tokenizer.tokenize("ab") == ["\u0120", "a", "b"]
+    tokenizer = tiny.byte_tokenizer()
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    assert tokenizer.tokenize("ab") == ["\u0120", "a", "b"]
+    subject = over(tokenizer)
     found = emitted(subject, prompt(USER), Action("ab"))
-    assert subject.tokenizer.convert_ids_to_tokens(found.tokens) == ["a", "b"]
+    assert tiny.names(subject.tokenizer, found.tokens) == ["a", "b"]
     assert found.spans == ((0, 1), (1, 2))
 
 
 def test_lone_string_does_get_a_marker() -> None:
     # The control for the tests above.
-    assert MARKING.tokenizer.tokenize("ab") == ["\u2581a", "b"]
+    assert MARKING.tokenizer.encoded("ab").tokens == ["\u2581a", "b"]
 
 
 BYTES = renderer()

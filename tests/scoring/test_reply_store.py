@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,20 @@ def test_a_file_that_is_no_use_is_told_and_replies_are_kept_in_memory(tmp_path: 
     store.put_all([(KEY, REPLY)])
     assert store.get(KEY) == REPLY
     assert "replies can't be opened" in told[0]
+
+
+def test_row_that_holds_no_reply_is_damage(tmp_path: Path) -> None:
+    told: list[str] = []
+    path = tmp_path / "replies.db"
+    ReplyStore(path, "model").put_all([(KEY, REPLY)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE replies SET reply = ?", [b'{"text": "a"}'])
+    connection.close()
+    store = ReplyStore(path, "model", told.append)
+    assert store.get(KEY) is None
+    assert "is damaged (a row holds no reply: " in told[0]
+    store.put_all([(KEY, REPLY)])
+    assert ReplyStore(path, "model").get(KEY) == REPLY
 
 
 @pytest.mark.parametrize(

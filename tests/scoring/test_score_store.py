@@ -13,15 +13,16 @@ import pytest
 
 import tiny_language_models as tiny
 from pytest_failgain.prompt import Prompt
-from pytest_failgain.scoring.local import LocalScorer, TreeEngine
+from pytest_failgain.scoring.local import LocalScorer
 from pytest_failgain.scoring.protocol import Pair, Score
 from pytest_failgain.scoring.score_cache import TokenScores
 from pytest_failgain.scoring.score_store import ScoreStore
+from pytest_failgain.scoring.tree_engine import TreeEngine
 from pytest_failgain.trajectory import Action
 
 
-def scores(value: float) -> TokenScores:
-    return np.array([value, value], dtype=np.float64), np.array([True, False])
+def scores(value: float, tokens: int = 1) -> TokenScores:
+    return np.full(tokens, value, dtype=np.float64), np.arange(tokens) == 0
 
 
 def held(
@@ -49,7 +50,7 @@ def test_another_thread_may_collect_the_store(path: Path, monkeypatch: pytest.Mo
 
 
 def test_another_process_finds_the_same_numbers(path: Path) -> None:
-    ScoreStore(path, "model").put_all([((1, 2), (3, 4), scores(-1 / 3))])
+    ScoreStore(path, "model").put_all([((1, 2), (3, 4), scores(-1 / 3, tokens=2))])
     found = ScoreStore(path, "model").get((1, 2), (3, 4))
     assert found is not None
     assert found[0].tolist() == [-1 / 3, -1 / 3]
@@ -75,8 +76,19 @@ def test_damaged_file_is_set_aside_and_said(path: Path, caplog: pytest.LogCaptur
     store = ScoreStore(path, "model")
     assert "is damaged" in caplog.text
     store.put_all([((1,), (2,), scores(-1))])
-    assert held(ScoreStore(path, "model"), (1,), (2,)) == [-1, -1]
+    assert held(ScoreStore(path, "model"), (1,), (2,)) == [-1]
     assert path.with_suffix(".damaged").read_bytes().startswith(b"this was")
+
+
+def test_row_of_another_length_than_its_action_is_damage(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ScoreStore(path, "model").put_all([((1,), (2, 3), scores(-1))])
+    store = ScoreStore(path, "model")
+    assert store.get((1,), (2, 3)) is None
+    assert "is damaged (a row is of another length than its action)" in caplog.text
+    store.put_all([((1,), (2, 3), scores(-2, tokens=2))])
+    assert held(ScoreStore(path, "model"), (1,), (2, 3)) == [-2, -2]
 
 
 def test_folder_that_cannot_be_made_costs_a_warning_only(
@@ -86,7 +98,7 @@ def test_folder_that_cannot_be_made_costs_a_warning_only(
     store = ScoreStore(tmp_path / "file" / "scores.sqlite3", "model")
     assert "--failgain-cache-dir" in caplog.text
     store.put_all([((1,), (2,), scores(-1))])
-    assert held(store, (1,), (2,)) == [-1, -1]
+    assert held(store, (1,), (2,)) == [-1]
 
 
 def test_full_disk_costs_a_warning_only(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,7 +107,7 @@ def test_full_disk_costs_a_warning_only(path: Path, caplog: pytest.LogCaptureFix
     store._rows._connection.execute("PRAGMA max_page_count = 1")
     store.put_all([((i,), (2,), scores(-i)) for i in range(2000)])
     assert "can't be written" in caplog.text
-    assert held(store, (5,), (2,)) == [-5, -5]
+    assert held(store, (5,), (2,)) == [-5]
 
 
 def test_killed_writer_loses_no_finished_batch(path: Path) -> None:

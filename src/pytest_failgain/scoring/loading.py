@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_failgain.choices import DTYPES
 from pytest_failgain.errors import ModelError
@@ -15,9 +17,15 @@ from pytest_failgain.models import ModelFiles, default_cache_dir, resolve
 from pytest_failgain.progress import Progress
 from pytest_failgain.scoring import reply_store, score_store
 from pytest_failgain.scoring.local import LocalScorer
+from pytest_failgain.scoring.model_facts import FactsFile, ModelFacts
 from pytest_failgain.scoring.protocol import ModelIdentity
 from pytest_failgain.scoring.rendering import check_prompt_format
 from pytest_failgain.threads import thread_count
+
+if TYPE_CHECKING:
+    from pytest_failgain.scoring.loaded_model import LoadedModel
+
+_log = logging.getLogger(__name__)
 
 
 def load_scorer(
@@ -41,35 +49,48 @@ def load_scorer(
     `threads` is for the whole process; None takes the usable cores, shared between xdist's workers.
     `fold_system` and `prompt_format` are those of `Renderer`. With `keep_scores`, what was scored
     or written before is read from the folder `scores_in` (None: the cache folder) and what is new
-    goes there; `warn` is told when that folder is no use.
+    goes there, and the model is loaded only when something new has to be computed; `warn` is told
+    when that folder is no use.
 
     Raises:
         UsageError: when there is no such prompt format.
         ModelError: when the model can't be found, fetched, converted or loaded.
     """
     check_prompt_format(prompt_format)  # before minutes go into fetching a model
+    _check_dtype(dtype)
     # Converting a model imports torch as well.
     with _waiting_quietly():
         files = resolve(
             spec, revision=revision, cache_dir=cache_dir, offline=offline, progress=progress
         )
-    scorer = load_files(
-        files,
-        dtype=dtype,
-        device=device,
-        threads=threads,
-        fold_system=fold_system,
-        prompt_format=prompt_format,
+    load = cache(partial(load_model, files, dtype=dtype, device=device, threads=threads))
+    identity = _identity(files, dtype, device)
+    if not keep_scores:
+        return LocalScorer(load(), load, identity, fold_system, prompt_format)
+    cache_folder, warn = cache_dir or default_cache_dir(), warn or _log.warning
+    # What else could move a number: the device's arithmetic, by its kind.
+    model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
+    folder = scores_in or cache_folder
+    scores = folder / f"scores-{score_store.FORMAT}.sqlite3"
+    replies = folder / f"replies-{reply_store.FORMAT}.sqlite3"
+    return LocalScorer(
+        _facts(FactsFile(cache_folder / "facts", model, warn), load),
+        load,
+        identity,
+        fold_system,
+        prompt_format,
+        known=score_store.ScoreStore(scores, model, warn=warn),
+        known_replies=reply_store.ReplyStore(replies, model, warn=warn),
     )
-    if keep_scores:
-        folder = scores_in or cache_dir or default_cache_dir()
-        # What else could move a number: the device's arithmetic, by its kind.
-        model = f"{files.fingerprint} {dtype} {device.partition(':')[0]}"
-        scores = folder / f"scores-{score_store.FORMAT}.sqlite3"
-        scorer.known = score_store.ScoreStore(scores, model, warn=warn)
-        replies = folder / f"replies-{reply_store.FORMAT}.sqlite3"
-        scorer.known_replies = reply_store.ReplyStore(replies, model, warn=warn)
-    return scorer
+
+
+def _facts(kept: FactsFile, load: Callable[[], LoadedModel]) -> ModelFacts:
+    facts = kept.read()
+    if facts is not None:
+        return facts
+    loaded = load()
+    kept.write(loaded)
+    return loaded
 
 
 def load_files(
@@ -81,23 +102,41 @@ def load_files(
     fold_system: bool = False,
     prompt_format: str = "template",
 ) -> LocalScorer:
-    """The scorer for files that are on this disk. See `load_scorer`."""
+    """The scorer for files that are on this disk, which keeps nothing. See `load_scorer`."""
+    loaded = load_model(files, dtype=dtype, device=device, threads=threads)
+    identity = _identity(files, dtype, device)
+    return LocalScorer(loaded, lambda: loaded, identity, fold_system, prompt_format)
+
+
+def load_model(
+    files: ModelFiles,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    threads: int | None = None,
+) -> LoadedModel:
+    """The model in files that are on this disk.
+
+    Raises:
+        ModelError: when it can't be loaded, or not in this way.
+    """
+    from pytest_failgain.scoring.loaded_model import LoadedModel
+
+    _check_dtype(dtype)
     try:
         with _waiting_quietly():
             import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
-        from transformers.utils import logging
+        from transformers.utils import logging as transformers_logging
     except ImportError as error:
         raise ModelError(
             f"running {files.name} in this process needs the 'local' extra ({error}): "
             "pip install 'pytest-failgain[local]'"
         ) from error
-    if dtype not in DTYPES:
-        raise ModelError(f"there is no dtype {dtype!r} here; take one of {', '.join(DTYPES)}")
     torch.set_num_threads(threads or thread_count())
     model: Any
     try:
-        with _without_bars(logging):
+        with _without_bars(transformers_logging):
             tokenizer = AutoTokenizer.from_pretrained(
                 files.path, local_files_only=True, trust_remote_code=False
             )
@@ -126,7 +165,16 @@ def load_files(
             f"{files.name} has no fast tokenizer (tokenizer.json), so its tokens can't be "
             "matched with the action's text; convert the tokenizer to tokenizer.json"
         )
-    identity = ModelIdentity(
+    return LoadedModel(model, tokenizer)
+
+
+def _check_dtype(dtype: str) -> None:
+    if dtype not in DTYPES:
+        raise ModelError(f"there is no dtype {dtype!r} here; take one of {', '.join(DTYPES)}")
+
+
+def _identity(files: ModelFiles, dtype: str, device: str) -> ModelIdentity:
+    return ModelIdentity(
         name=files.name,
         source=files.source,
         revision=files.revision,
@@ -134,7 +182,6 @@ def load_files(
         dtype=dtype,
         device=device,
     )
-    return LocalScorer(model, tokenizer, identity, fold_system, prompt_format)
 
 
 @contextmanager
@@ -157,12 +204,12 @@ def _waiting_quietly() -> Iterator[None]:
 
 
 @contextmanager
-def _without_bars(logging: Any) -> Iterator[None]:
+def _without_bars(logs: Any) -> Iterator[None]:
     """Loading takes two seconds: transformers' bars would only tear up pytest's own lines."""
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    shown = logs.is_progress_bar_enabled()
+    logs.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()
+            logs.enable_progress_bar()

@@ -9,18 +9,24 @@ template is no use at all, the plain-text format takes its place, which is named
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_failgain.choices import PROMPT_FORMATS
 from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
 from pytest_failgain.scoring.plain_format import PLAIN_TEMPLATE
+from pytest_failgain.scoring.template_tokenizer import TODAY, TemplateTokenizer, short_hash
 from pytest_failgain.trajectory import Action, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from pytest_failgain.scoring.chat_template import WrittenChat
 
 FOLDED_SYSTEM = "system prompt put at the head of the first user turn (template has no system role)"
 FOLDED_TOOLS = "tool schemas written into the system prompt (template takes no tools)"
@@ -33,7 +39,14 @@ TEXT_CALLS = "tool calls written as JSON text (the harness gives text, not messa
 PLAIN_AS_ASKED = "chat messages written in the plain-text format (as asked for)"
 PLAIN_FOR_LACK = "chat messages written in the plain-text format (model has no chat template)"
 PLAIN_FOR_SYSTEM = "chat messages written in the plain-text format (template has no system role)"
+FIXED_DATE = (
+    f"template writes today's date: always {TODAY:%Y-%m-%d} (else each day is another prompt)"
+)
 
+_ACTIONS_REMEMBERED = 512
+
+# Tokens, and their character ranges.
+_Spanned = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 _PROBE = "zqprobe"  # a word that no template contains
 _PROBED_USER: Message = {"role": "user", "content": "Hello."}
@@ -75,25 +88,28 @@ class TemplateSupport:
 class Renderer:
     """Renders for one model's tokenizer and chat template.
 
-    `tokenizer` is a transformers tokenizer. With `fold_system`, a system message that the template
-    refuses goes into the first user turn; without it, that is an error. `prompt_format` is what
-    writes chat messages: the model's own "template", the "plain" format, or ("auto") the template
-    where there is one that has room for a system message, else the plain format.
+    With `fold_system`, a system message that the template refuses goes into the first user turn;
+    without it, that is an error. `prompt_format` is what writes chat messages: the model's own
+    "template", the "plain" format, or ("auto") the template where there is one that has room for a
+    system message, else the plain format.
 
     Raises:
         UsageError: when there is no such prompt format.
     """
 
-    tokenizer: Any
+    tokenizer: TemplateTokenizer
     model_name: str
     fold_system: bool = False
     prompt_format: str = "template"
     _support: TemplateSupport | None = field(default=None, init=False)
     _plain_note: str | None = field(default=None, init=False)
     _anchor: str | None = field(default=None, init=False)
+    _encode_action: Callable[[str], _Spanned] = field(init=False)
 
     def __post_init__(self) -> None:
         check_prompt_format(self.prompt_format)
+        # A case's actions are the same under all conditions.
+        self._encode_action = lru_cache(_ACTIONS_REMEMBERED)(self._tokens_of_action)
 
     def render(self, prompt: Prompt) -> Rendered:
         """The tokens of `prompt`, generation prompt included.
@@ -103,15 +119,18 @@ class Renderer:
         """
         if prompt.text is not None:
             bos = self.tokenizer.bos_token
-            marked = bool(bos) and prompt.text.startswith(bos)
-            tokens = self._encode(prompt.text) if marked else self._encode_first(prompt.text)
+            marked = bool(bos and prompt.text.startswith(bos))
+            tokens = (
+                self.tokenizer.tokens(prompt.text) if marked else self._encode_first(prompt.text)
+            )
             rendered = Rendered(prompt.text, tokens, ())
         else:
             messages, tools, adaptations = self._adapted(prompt)
-            text = self._apply(messages, tools=tools)
+            written = self._write(messages, tools=tools)
+            text, dated = written.text, (FIXED_DATE,) * written.dated
             # A chat template has the beginning's token in its own text.
-            tokens = self._encode_first(text) if self._plain_note else self._encode(text)
-            rendered = Rendered(text, tokens, adaptations)
+            tokens = self._encode_first(text) if self._plain_note else self.tokenizer.tokens(text)
+            rendered = Rendered(text, tokens, (*adaptations, *dated))
         if not rendered.tokens:
             raise ScoringError(
                 f"the prompt {prompt.text!r} has no tokens for {self.model_name}: nothing comes "
@@ -138,7 +157,13 @@ class Renderer:
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of `text` by itself."""
-        return len(self._encode(text))
+        return len(self.tokenizer.tokens(text))
+
+    def template_hash(self) -> str:
+        """A short hash of what writes chat messages; empty where nothing can."""
+        with contextlib.suppress(ScoringError):  # of a broken template, which is the one in use
+            self._supported()
+        return short_hash(PLAIN_TEMPLATE) if self._plain_note else self.tokenizer.template_hash
 
     def _subtracted(self, prompt: Prompt, before: str, action: Action) -> tuple[str, bool]:
         """The call as text, and whether the generation prompt holds more than comes before it."""
@@ -273,13 +298,21 @@ class Renderer:
         tools: list[dict[str, Any]] | None = None,
         generation_prompt: bool = True,
     ) -> str:
+        return self._write(messages, tools=tools, generation_prompt=generation_prompt).text
+
+    def _write(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+        generation_prompt: bool = True,
+    ) -> WrittenChat:
         try:
-            text: str = self.tokenizer.apply_chat_template(
-                [dict(message) for message in messages],
+            return self.tokenizer.write_chat(
+                messages,
                 tools=tools,
-                chat_template=PLAIN_TEMPLATE if self._plain_note else None,
+                template=PLAIN_TEMPLATE if self._plain_note else None,
                 add_generation_prompt=generation_prompt,
-                tokenize=False,
             )
         except Exception as error:  # a template is a program: it may raise anything
             roles = ", ".join(str(message.get("role")) for message in messages)
@@ -293,43 +326,35 @@ class Renderer:
                 f"the chat template of {self.model_name} {reason}; let the harness keep to the "
                 f"roles and the order that this model's template takes, or {_PLAIN_ADVICE}"
             ) from error
-        return text
-
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _encode_first(self, text: str) -> tuple[int, ...]:
         """The tokens of `text` behind what the tokenizer itself puts before a text.
 
         What it puts behind one, such as a mark of the end, is no part of a context.
         """
-        sample = self.tokenizer("a", return_special_tokens_mask=True)
-        added = zip(sample["input_ids"], sample["special_tokens_mask"], strict=True)
+        sample = self.tokenizer.encoded("a", marked=True)
+        added = zip(sample.ids, sample.special_tokens_mask, strict=True)
         before = [token for token, special in takewhile(itemgetter(1), added)]
-        return (*before, *self._encode(text))
+        return (*before, *self.tokenizer.tokens(text))
 
-    def _encode_action(self, text: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    def _tokens_of_action(self, text: str) -> _Spanned:
         """Token ids and character spans of `text` as the model emits it after a prompt.
 
         Some tokenizers put a space marker before a lone string, which a model in mid-line does not
         emit. There `text` is encoded behind an anchor, whose tokens are then taken off.
         """
         anchor = self._anchor_text()
-        encoded = self.tokenizer(
-            anchor + text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
-        tokens = tuple(encoded["input_ids"])
-        spans = [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
-        skipped = len(self._encode(anchor)) if anchor else 0
+        encoded = self.tokenizer.encoded(anchor + text)
+        skipped = len(self.tokenizer.tokens(anchor)) if anchor else 0
         shift = len(anchor)
-        return tokens[skipped:], tuple(
-            (max(start - shift, 0), max(end - shift, 0)) for start, end in spans[skipped:]
+        return tuple(encoded.ids[skipped:]), tuple(
+            (max(start - shift, 0), max(end - shift, 0)) for start, end in encoded.offsets[skipped:]
         )
 
     def _anchor_text(self) -> str:
         if self._anchor is None:
-            behind = (*self._encode("\n"), *self._encode("a"))
-            self._anchor = "" if self._encode("\na") == behind else "\n"
+            behind = (*self.tokenizer.tokens("\n"), *self.tokenizer.tokens("a"))
+            self._anchor = "" if self.tokenizer.tokens("\na") == behind else "\n"
         return self._anchor
 
 

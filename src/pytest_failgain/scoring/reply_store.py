@@ -69,7 +69,13 @@ class ReplyStore:
         if reply is not None:
             return reply
         row = self._rows.get(self._own(key))
-        return None if row is None else Reply(**json.loads(row[0]))
+        if row is None:
+            return None
+        try:
+            return Reply(**json.loads(row[0]))
+        except (ValueError, TypeError) as error:
+            self._rows.begin_anew(f"a row holds no reply: {error}")
+            return None
 
     def put_all(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
         """Keep these replies: all of them are on disk when this returns, or none."""

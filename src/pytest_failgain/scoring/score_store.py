@@ -43,6 +43,9 @@ class ScoreStore:
         row = self._rows.get(self._key(context, action))
         if row is None:
             return None
+        if (len(row[0]), len(row[1])) != (8 * len(action), len(action)):
+            self._rows.begin_anew("a row is of another length than its action")
+            return None
         scores = np.frombuffer(row[0], np.float64), np.frombuffer(row[1], np.bool_)
         self._remembered.put(context, action, scores)
         return scores
