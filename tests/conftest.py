@@ -77,7 +77,7 @@ def project(
 ) -> pytest.Pytester:
     """An empty project to run pytest in, which the settings of the run outside do not reach."""
     for name in [*os.environ]:
-        if name.startswith(("FAILGAIN_", "PYTEST_XDIST_")) or name == "CI":
+        if name.startswith(("FAILGAIN_", "PYTEST_XDIST_")) or name in ("CI", "GITHUB_STEP_SUMMARY"):
             monkeypatch.delenv(name)
     # At the end of every run the one would load Hypothesis anew, the other collect all garbage.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:unraisableexception")

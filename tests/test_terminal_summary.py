@@ -34,7 +34,7 @@ from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.terminal import write_summary
 from pytest_failgain.rollout.results import NotStarted, Rollouts
 from pytest_failgain.rollout.run import rollout
-from pytest_failgain.stash import Findings
+from pytest_failgain.stash import Findings, Outcome
 from strategies import quick
 
 
@@ -549,6 +549,20 @@ def test_a_usual_table_of_rollouts_fits_a_wide_terminal() -> None:
     table = [line for line in reporter.lines if re.match(r"\S+  ", line)]
     assert len(table) == 3
     assert max(map(len, table)) <= 130
+
+
+def test_what_the_run_wrote_and_what_went_wrong_are_told_last() -> None:
+    reporter = Reporter()
+    outcome = Outcome(["report out.json"], ["can't write out.html"], ["no step summary"])
+    found = Findings([VERBATIM_ROW], [], [], {"a": "kept nothing"})
+    write_summary(cast(pytest.TerminalReporter, reporter), found, outcome)
+    assert reporter.lines[-4:] == [
+        "note: kept nothing",
+        "note: no step summary",
+        "wrote report out.json",
+        "error: can't write out.html",
+    ]
+    assert reporter.markup[-1] == {"red"}
 
 
 quick_rollouts = st.lists(

@@ -115,7 +115,8 @@ def _file(value: str) -> Path:
 
 
 def _output(value: str) -> Path:
-    path = Path(_text(value)).expanduser()
+    # Written at the end of a run, when a test may have left for another folder.
+    path = Path(_text(value)).expanduser().absolute()
     if path.is_dir():
         raise ValueError(", which is a folder")
     return path

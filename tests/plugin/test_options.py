@@ -39,6 +39,14 @@ PLACE = Given(
     "flag", "/variable", "/ini", '"/ini"', (Path("flag"), Path("/variable"), Path("/ini"))
 )
 
+
+def output(name: str) -> Given:
+    """A file to write, each option its own."""
+    paths = Path(f"/flag.{name}"), Path(f"/variable.{name}"), Path(f"/ini.{name}")
+    flag, variable, ini = map(str, paths)
+    return Given(flag, variable, ini, f'"{ini}"', paths)
+
+
 GIVEN = {
     "model": words("org/flag", "org/variable", "org/ini"),
     "revision": words("flag", "variable", "ini"),
@@ -55,10 +63,10 @@ GIVEN = {
     "prompt_format": words("plain", "auto", "template"),
     "mbpp": Given(__file__, __file__, __file__, f'"{__file__}"', (Path(__file__),) * 3),
     "allow_code_execution": ON_OFF_ON,
-    "baseline": PLACE,
+    "baseline": output("baseline"),
     "update_baseline": ON_OFF_ON,
-    "json": PLACE,
-    "html": PLACE,
+    "json": output("json"),
+    "html": output("html"),
 }
 
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pytest_failgain.baseline.comparison import Change, Comparison
+
+
+def distinct_comparisons(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """`comparisons` without those that say once more what another with the same limits said."""
+    found: dict[object, Comparison] = {}
+    for comparison in comparisons:
+        limits = tuple(change.allowed for change in comparison.changes)
+        found.setdefault((comparison_line(comparison), limits), comparison)
+    return list(found.values())
 
 
 def comparison_line(comparison: Comparison) -> str:

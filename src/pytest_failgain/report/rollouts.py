@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pytest_failgain.report.columns import aligned
 from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.numbers import number, percent, percents, signed
 from pytest_failgain.rollout.results import Rollouts, rollout_difference
+from pytest_failgain.statistics import Effect
 
 HEADINGS = (
     "harness",
@@ -53,6 +55,19 @@ in a row: failed actions that repeat the failed one before; and more: that hold 
 stuck on failures: steps used up, with 2 or more repeats of failed actions
 cut short: calls whose brackets are left open; prose, empty: replies without a call
 read: tokens of the prompts, summed over the steps of a rollout"""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutEffect:
+    """What a harness changes over the one called `over`, in the same tasks.
+
+    Both are differences of shares: of rollouts that solve the task, and of failed actions that
+    repeat an earlier one, where both harnesses had failures.
+    """
+
+    over: str
+    solved: Effect
+    repeats: Effect
 
 
 def rollout_groups(results: Iterable[Rollouts]) -> list[list[Rollouts]]:
@@ -181,15 +196,25 @@ def rollouts_page(results: Iterable[Rollouts], made_with: str) -> str:
     return "\n".join([*parts, "## How to read it\n", f"{legend}\n"])
 
 
-def _compared(result: Rollouts, group: Sequence[Rollouts]) -> Iterable[str]:
+def rollout_effects(result: Rollouts, group: Sequence[Rollouts]) -> list[RolloutEffect]:
     """What is other than with the harness without its remedies, and than with verbatim."""
     base = result.harness.partition("+")[0]
     named = {other.harness: other for other in group if other.harness != result.harness}
-    for reference in filter(None, map(named.get, dict.fromkeys((base, "verbatim")))):
-        solved = rollout_difference("success", result, reference)
-        repeats = rollout_difference("canonical_repeat_rate", result, reference)
+    return [
+        RolloutEffect(
+            over=reference.harness,
+            solved=rollout_difference("success", result, reference),
+            repeats=rollout_difference("canonical_repeat_rate", result, reference),
+        )
+        for reference in filter(None, map(named.get, dict.fromkeys((base, "verbatim"))))
+    ]
+
+
+def _compared(result: Rollouts, group: Sequence[Rollouts]) -> Iterable[str]:
+    for effect in rollout_effects(result, group):
+        solved, repeats = effect.solved, effect.repeats
         if solved.n:
-            difference = f"solved {signed(solved, 2)} over {reference.harness}"
+            difference = f"solved {signed(solved, 2)} over {effect.over}"
             if repeats.n:
                 difference += f", same call {signed(repeats, 2)} where both failed"
             yield f"{difference} (n = {repeats.n or solved.n})"

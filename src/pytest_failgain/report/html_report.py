@@ -1,0 +1,64 @@
+"""The HTML report: one file that needs nothing else, and that runs nothing."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pytest_failgain.report.characters import shortened, visible
+from pytest_failgain.report.comparisons import comparison_line
+from pytest_failgain.report.document import Document
+from pytest_failgain.report.measurements import CAUTION, HEADINGS, LEGEND, effect_line
+from pytest_failgain.report.numbers import signed
+from pytest_failgain.report.page import SHADE_STEPS, Cut, shown_groups
+from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
+from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
+from pytest_failgain.report.rollouts import rollout_cells, rollout_heading, rollout_notes
+
+# Longer than any text but an agent's own, whose cuts `page` makes.
+_LONGEST = 10_000
+
+
+def html_report(document: Document) -> str:
+    """`document` as a page. It has no script, and its policy lets the browser fetch nothing."""
+    environment = Environment(
+        loader=PackageLoader("pytest_failgain.report"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["cut"] = lambda part: isinstance(part, Cut)
+    environment.filters["brief"] = lambda text: shortened(text, 200)
+    style = environment.get_template("style.css.jinja").render()
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    return environment.get_template("report.html.jinja").render(
+        document=document,
+        groups=shown_groups(document),
+        style=style,
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'",
+        caution=CAUTION,
+        legend=LEGEND.splitlines(),
+        rollout_legend=ROLLOUT_LEGEND.splitlines(),
+        headings=HEADINGS,
+        rollout_headings=ROLLOUT_HEADINGS,
+        shade_steps=SHADE_STEPS,
+        effect_line=effect_line,
+        comparison_line=comparison_line,
+        rollout_cells=rollout_cells,
+        rollout_heading=rollout_heading,
+        rollout_notes=rollout_notes,
+        signed=signed,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """What stands on the page for `value`; what knows its own HTML is the templates'."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return visible(shortened(value, _LONGEST))
+    return value
