@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
 import shutil
+from hashlib import blake2b
 from pathlib import Path
 
 
@@ -25,9 +27,13 @@ def check_writable(path: Path) -> None:
 
 
 def _beside(path: Path) -> Path:
-    # Opened by name, not by `tempfile`, whose files nobody but their owner may read. The file's own
-    # name is no part of it, since it may be as long as names can be.
-    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+    # Opened by name, not by `tempfile`, whose files nobody but their owner may read.
+    return path.with_name(f".{_mark(path)}-{secrets.token_hex(8)}.tmp")
+
+
+def _mark(path: Path) -> str:
+    # Not the name itself, which may be as long as names can be.
+    return blake2b(os.fsencode(path.name), digest_size=6).hexdigest()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -46,3 +52,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove_leftovers(path: Path) -> None:
+    """Delete what writers of the file at `path` that were killed have left beside it.
+
+    Only for those who know that nobody else is writing to it.
+    """
+    path = path.resolve()
+    for leftover in path.parent.glob(f".{_mark(path)}-*.tmp"):
+        with contextlib.suppress(OSError):  # it does no harm
+            leftover.unlink()

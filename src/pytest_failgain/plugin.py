@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,15 @@ from pytest_failgain.fixtures import (
     failgain_transcript,
 )
 from pytest_failgain.options import OPTIONS, add_options, read_settings
-from pytest_failgain.stash import FINDINGS, OUTCOME, SETTINGS, Findings
+from pytest_failgain.stash import (
+    FINDINGS,
+    OUTCOME,
+    RUNS_TESTS,
+    SETTINGS,
+    UNREPORTED,
+    Findings,
+    Reader,
+)
 
 __all__ = [
     "failgain",
@@ -28,17 +37,24 @@ __all__ = [
     "failgain_transcript",
 ]
 
-_WORKER_KEY = "failgain_findings"
-_NOTHING_FAILED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SETTINGS] = read_settings(config, os.environ)
-    config.stash[FINDINGS] = Findings([], [], [], {})
+    config.stash[SETTINGS] = settings = read_settings(config, os.environ)
+    config.stash[FINDINGS] = findings = Findings([], [], [], {})
+    config.stash[UNREPORTED] = Reader(findings)
+    output = _worker_output(config)
+    if output is not None:
+        from pytest_failgain.transport import Sender
+
+        config.pluginmanager.register(Sender(findings, output))
+    elif settings.json or settings.html:
+        from pytest_failgain.report.outputs import check_outputs
+
+        check_outputs(settings)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -55,6 +71,30 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"failgain: {', '.join(given)}", *containment_lines(settings)]
 
 
+# First, since xdist's own takes the groups down.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("loadgroup", False):  # in a worker of xdist, with --dist loadgroup
+        from pytest_failgain.grouping import keep_together
+
+        keep_together(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    # Where pytest only tells of something, as with --fixtures, it does not come here at all.
+    only_shows = (session.config.getoption(name, False) for name in ("collectonly", "setuponly"))
+    session.config.stash[RUNS_TESTS] = not any(only_shows)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if not file_path.name.startswith("failgain") or file_path.suffix not in (".yaml", ".yml"):
+        return None
+    from pytest_failgain.collector import SuiteFile
+
+    return SuiteFile.from_parent(parent, path=file_path)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -66,39 +106,58 @@ def pytest_runtest_makereport(
     return (yield from report_briefly(call.excinfo))
 
 
+# A hook of its own; pytest looks at no name that begins otherwise.
+@pytest.hookimpl(wrapper=True, specname="pytest_runtest_makereport")
+def pytest_runtest_makereport_with_properties(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    findings = item.config.stash[FINDINGS]
+    if any(findings):
+        from pytest_failgain.junit import add_properties
+
+        add_properties(item.user_properties, item.config.stash[UNREPORTED].new())
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """In the controller of xdist: take in what a worker found, before others see the report."""
+    node = getattr(report, "node", None)
+    if node is not None:
+        from pytest_failgain.transport import take_from_report
+
+        take_from_report(report, node.config.stash[FINDINGS])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Under xdist: the controller takes in what a worker found and noted."""
-    sent = getattr(node, "workeroutput", {}).get(_WORKER_KEY)
-    if sent is not None:
-        from pytest_failgain.transport import unpacked
+    """In the controller of xdist: take in what a worker found after its last report."""
+    from pytest_failgain.transport import take_from_output
 
-        node.config.stash[FINDINGS].extend(unpacked(sent))
+    take_from_output(getattr(node, "workeroutput", {}), node.config.stash[FINDINGS])
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    findings = session.config.stash[FINDINGS]
-    workeroutput = getattr(session.config, "workeroutput", None)
-    if workeroutput is not None:
-        if any(findings):
-            from pytest_failgain.transport import packed
+# Around all others and before the summary: fixtures are finalised in here, and may measure.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(
+    session: pytest.Session, exitstatus: int
+) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:
+        findings, settings = session.config.stash[FINDINGS], session.config.stash[SETTINGS]
+        in_worker = _worker_output(session.config) is not None
+        if (any(findings) or settings.writes_files) and not in_worker:
+            from pytest_failgain.finishing import finish
 
-            workeroutput[_WORKER_KEY] = packed(findings)
-        return
-    settings = session.config.stash[SETTINGS]
-    if any(findings) or settings.writes_files:
-        from pytest_failgain.closing import close
-
-        outcome = close(findings, settings, session.config.rootpath, os.environ)
-        session.config.stash[OUTCOME] = outcome
-        if outcome.problems and session.exitstatus in _NOTHING_FAILED:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            finish(session, exitstatus)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     stash = terminalreporter.config.stash
     findings, outcome = stash[FINDINGS], stash.get(OUTCOME, None)
-    if any(findings) or outcome:
+    in_worker = _worker_output(terminalreporter.config) is not None  # which nobody reads
+    if (any(findings) or outcome) and not in_worker:
         from pytest_failgain.report.terminal import write_summary
 
         try:
@@ -109,3 +168,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 "results stand. Please report this.",
                 red=True,
             )
+
+
+def _worker_output(config: pytest.Config) -> dict[str, Any] | None:
+    """What a worker of xdist sends when it is done; None in any other process."""
+    return getattr(config, "workeroutput", None)

@@ -33,14 +33,42 @@ class Findings(NamedTuple):
         self.notes.update(other.notes)
 
 
+class Reader:
+    """Gives what a run found, each thing once."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._read = Findings([], [], [], {})
+
+    def new(self) -> Findings:
+        """What came up, or was said anew, since this was asked last."""
+        now, read = self._findings, self._read
+        self._read = Findings(
+            now.measurements[:], now.rollouts[:], now.comparisons[:], now.notes.copy()
+        )
+        return Findings(
+            now.measurements[len(read.measurements) :],
+            now.rollouts[len(read.rollouts) :],
+            now.comparisons[len(read.comparisons) :],
+            {name: note for name, note in now.notes.items() if read.notes.get(name) != note},
+        )
+
+
 class Outcome(NamedTuple):
-    """What came of the end of a run: what was written, and what went wrong, one line each."""
+    """What came of the end of a run, one line each.
+
+    What was written; what went wrong, which fails the run; and what there is to know beside it.
+    """
 
     written: list[str]
     problems: list[str]
+    notes: list[str]
 
 
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 FINDINGS: pytest.StashKey[Findings] = pytest.StashKey()
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
+UNREPORTED: pytest.StashKey[Reader] = pytest.StashKey()
+"""What no report of a test tells of yet."""
+RUNS_TESTS: pytest.StashKey[bool] = pytest.StashKey()
 PROGRESS: pytest.StashKey[Progress] = pytest.StashKey()

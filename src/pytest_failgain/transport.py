@@ -1,12 +1,68 @@
-"""What a worker of xdist found, as a text that travels to the controller."""
+"""What a worker of xdist found, on its way to the controller.
+
+It travels with the reports of the tests, so that a worker that crashes takes only that with it
+which the test that it was running had found since its last report.
+"""
 
 from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
-from pytest_failgain.stash import Findings
+import pytest
+
+from pytest_failgain.stash import Findings, Reader
+
+# An attribute of reports, and a key of the output that a worker ends with.
+_KEY = "failgain_findings"
+
+
+class Sender:
+    """A plugin for a worker: puts what is new in `findings` on each report before it is sent.
+
+    What comes up after the last report, as in finalizers of fixtures, goes into `output`.
+    """
+
+    def __init__(self, findings: Findings, output: dict[str, Any]) -> None:
+        self._unsent = Reader(findings)
+        self._output = output
+
+    # Not as the report is made: some reports are made and never sent, as of tests that are rerun.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        new = self._unsent.new()
+        if any(new):
+            setattr(report, _KEY, packed(new))
+
+    # Around all others but xdist's own, which sends the output.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        finally:
+            new = self._unsent.new()
+            if any(new):
+                self._output[_KEY] = packed(new)
+
+
+def take_from_report(report: pytest.TestReport, into: Findings) -> None:
+    """Move what `Sender` put on a report into `into`."""
+    _take(report.__dict__, into)
+
+
+def take_from_output(output: dict[str, Any], into: Findings) -> None:
+    """Move what `Sender` put into a worker's output into `into`."""
+    _take(output, into)
+
+
+def _take(source: dict[str, Any], into: Findings) -> None:
+    # Taken away, since a worker that was interrupted goes down twice.
+    sent = source.pop(_KEY, None)
+    if sent is not None:
+        into.extend(unpacked(sent))
 
 
 def packed(findings: Findings) -> str:

@@ -6,6 +6,18 @@ from pathlib import Path
 
 import pytest
 
+# Torch would take seconds to load. All but the model is as it is.
+FAKE_MODEL = f"""
+import sys
+
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+
+import pytest_failgain.scoring.loading as loading
+from fake_scorer import FakeScorer
+
+loading.load_scorer = lambda name, **settings: FakeScorer()
+"""
+
 # Three short cases, a harness of the project's own, and a test of each kind.
 CONFTEST = """
 import pytest
@@ -53,10 +65,34 @@ def test_verbatim(failgain, cases):
     failgain.measure(failgain.remedy("verbatim"), cases)
 """
 
+COMPARES = """
+import pytest
+from pytest_failgain import assert_no_regression
+
+@pytest.mark.parametrize("remedy", ["described", "dropped", "instructed"])
+def test_compared(failgain, cases, remedy):
+    assert_no_regression(failgain.measure(failgain.remedy(remedy), cases))
+"""
+
 USES_NOTHING = """
 def test_plain():
     pass
 """
+
+
+def give_fake_model(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, conftest: str = CONFTEST
+) -> None:
+    """Let the project's tests measure with a fake model, in this process and in workers of xdist.
+
+    Its name is whatever is given for --failgain-model.
+    """
+    # Not from the package, which may still know a module that pytester has made Python forget.
+    import pytest_failgain.scoring.loading as loading
+
+    # The conftest runs in this process too, and must not outlive the test.
+    monkeypatch.setattr(loading, "load_scorer", loading.load_scorer)
+    project.makeconftest(FAKE_MODEL + conftest)
 
 
 def options_for(model: Path, cache: Path) -> list[str]:

@@ -27,7 +27,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from pytest_failgain.atomic import write_atomically
+from pytest_failgain.atomic import remove_leftovers, write_atomically
 from pytest_failgain.baseline.entry import Entry, KeptCase, Model
 from pytest_failgain.errors import CaseError, UsageError
 from pytest_failgain.json_fields import Fields
@@ -83,6 +83,7 @@ def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
             if written:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, _written({**known, **written}))
+                remove_leftovers(path)
     except OSError as error:
         raise UsageError(
             f"can't write the baseline {path}: {error.strerror or error}; make it writable, or "
