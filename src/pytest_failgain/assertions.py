@@ -7,7 +7,7 @@ then what to try. A measurement of no case fails every one of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 from pytest_failgain.errors import UsageError
@@ -18,7 +18,7 @@ _WORST_SHOWN = 5
 
 DEMANDS = ("no evidence of harm", "point estimate", "evidence of safety")
 
-_TRY = (
+HARM_ADVICE = (
     "try: describe the failure instead of showing the call (remedy 'described'), and compare with "
     "`failgain.remedy(...)`; a retry from a clean context ('dropped') has gain 0 by construction. "
     "Repeating less is not succeeding more: check success too."
@@ -219,13 +219,21 @@ def _is_finite(value: object) -> bool:
 
 def _fail(result: Measurement, headline: str, n: int, worst: Iterable[str]) -> None:
     __tracebackhide__ = True
-    lines = [f"{result.harness} on {result.environment}: {headline}, n = {n}"]
+    raise AssertionError(failure_text(result, [f"{headline}, n = {n}"], worst, HARM_ADVICE))
+
+
+def failure_text(
+    result: Measurement, headlines: Sequence[str], worst: Iterable[str], *advice: str
+) -> str:
+    """What is told of a failure: the headlines, each of one fault; worst cases; what to try."""
+    first, *others = headlines
+    lines = [f"{result.harness} on {result.environment}: {first}"]
+    lines += [f"also: {other}" for other in others]
     lines += list(worst)
     lines += [f"note: {warning}" for warning in result.warnings]
     if result.skips:
         lines.append(f"note: {len(result.skips)} of {len(result.cases)} cases were skipped")
-    lines.append(_TRY)
-    raise AssertionError("\n".join(lines))
+    return "\n".join([*lines, *advice])
 
 
 def _signed(estimate: Estimate) -> str:
@@ -243,26 +251,27 @@ def _worst_gains(result: Measurement, *, among: str = "all") -> list[str]:
         float(gain) if among == "all" or again else math.nan
         for gain, again in zip(gains, repeated, strict=True)
     ]
-    return _table(result, "gain/token", shown, worst_is_low=True)
+    return worst_cases(result, "gain/token", shown, worst_is_low=True)
 
 
 def _worst_repeats(result: Measurement) -> list[str]:
     shares = result.values.repeat_probability_after
-    return _table(result, "repeat p", [float(share) for share in shares], worst_is_low=False)
+    return worst_cases(result, "repeat p", [float(share) for share in shares], worst_is_low=False)
 
 
-def _table(
+def worst_cases(
     result: Measurement, title: str, figures: list[float], *, worst_is_low: bool
 ) -> list[str]:
     """The cases with the worst figures, one line each, under a heading."""
     known = [i for i, figure in enumerate(figures) if math.isfinite(figure)]
     order = sorted(known, key=lambda i: figures[i] if worst_is_low else -figures[i])
-    lines = [f"worst cases:  {title:>10}  greedy  failed action"]
+    width = max(10, len(title))
+    lines = [f"worst cases:  {title:>{width}}  greedy  failed action"]
     for i in order[:_WORST_SHOWN]:
         case_id = result.values.case_ids[i]
         row = result.by_key[case_id, "failed", "failed"]
         text = " ".join(row.text.split())
         shown = text if len(text) <= 60 else f"{text[:57]}..."
         greedy = "repeat" if row.greedy else "-"
-        lines.append(f"              {figures[i]:>10.3f}  {greedy:<6}  {shown}  ({case_id})")
+        lines.append(f"              {figures[i]:>{width}.3f}  {greedy:<6}  {shown}  ({case_id})")
     return lines

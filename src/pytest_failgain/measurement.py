@@ -37,6 +37,7 @@ from pytest_failgain.scoring.protocol import (
 )
 from pytest_failgain.spans import action_spans
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
+from pytest_failgain.summary_values import SUMMARY_ESTIMATES
 from pytest_failgain.trajectory import FailureCase, Trajectory
 
 if TYPE_CHECKING:
@@ -52,21 +53,6 @@ _UNLIKELY_WRAPPER_NATS = -10.0
 _FEW_TASKS = 10
 # In a shorter action one token carries half of the movement as a matter of course.
 _TOKENS_TO_SPREAD_OVER = 4
-
-SUMMARY_ESTIMATES = (
-    "corrective_gain",
-    "corrective_gain_per_token",
-    "argument_gain_per_token",
-    "negative_share",
-    "repeat_probability_before",
-    "repeat_probability_after",
-    "greedy_repeat_before",
-    "greedy_repeat_after",
-    "surface",
-    "semantic",
-    "surface_share",
-    "record_tokens",
-)
 
 
 @dataclass(frozen=True, slots=True)

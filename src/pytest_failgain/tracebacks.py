@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from types import TracebackType
+from typing import Any
 
 import pytest
 
@@ -39,8 +40,16 @@ def report_briefly(
         excinfo.traceback = linked.traceback
     report = yield
     if met is None:
-        report.longrepr = excinfo.getrepr(style="value", chain=False)
+        alone = excinfo.getrepr(style="value", chain=False)
+        report.longrepr = alone if behind is None else _below_its_cause(report.longrepr, alone)
     return report
+
+
+def _below_its_cause(whole: Any, alone: Any) -> Any:
+    """The message alone, below the user's own exception as pytest shows it."""
+    chain = getattr(whole, "chain", None)
+    # Where a chain is shown in one piece, it is in the style of Python's own tracebacks.
+    return whole if chain is None else type(whole)([*chain[:-1], *alone.chain])
 
 
 def _to_users_line(first: TracebackType | None) -> TracebackType | None:

@@ -3,7 +3,7 @@
 A template is a program that came with a model: it runs in jinja's sandbox and sees plain data only.
 The one difference: a template that asks for today's date is given one that stays the same.
 
-jinja2 comes with the `local` extra, so this is imported when the first chat is written.
+Imported when the first chat is written, since jinja2 takes its time.
 """
 
 from __future__ import annotations
