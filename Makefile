@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-MODEL := smollm2-135m
+# One set of weights, whatever network there is: the example's baseline belongs to it.
+MODEL := smollm2-135m-q4_1
 
 # Threads that wait for each other sleep: spinning ones fight over a busy core. Scoring sees to it
 # itself, but tests import torch before that.

@@ -92,6 +92,21 @@ def test_every_public_name_is_on_a_page() -> None:
     assert [name for name in pytest_failgain.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
+def test_the_workflow_of_the_docs_is_that_of_the_example_project() -> None:
+    page = (PROJECT / "docs" / "ci.md").read_text("utf-8")
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    workflow = PROJECT / "example_project" / ".github" / "workflows" / "failgain.yml"
+    assert workflow.read_text("utf-8") == block
+
+
+def test_commands_of_the_docs_have_no_unknown_option() -> None:
+    from pytest_failgain.options import OPTIONS
+
+    for page in PAGES:
+        used = re.findall(r"--failgain-[a-z-]*[a-z]", page.read_text("utf-8"))
+        assert {*used} <= {option.flag for option in OPTIONS}, page.name
+
+
 def table_rows(page: str, first: str) -> dict[str, list[str]]:
     """The cells of each row of the table that has a row for `first`, by the name in the first."""
     text = (PROJECT / "docs" / page).read_text("utf-8")

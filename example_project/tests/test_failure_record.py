@@ -12,6 +12,7 @@ from pytest_failgain import (
     Trajectory,
     assert_corrective_gain_nonnegative,
     assert_inversion_removed,
+    assert_no_regression,
     assert_repeat_probability_at_most,
 )
 from pytest_failgain.harnesses import Harness
@@ -48,6 +49,10 @@ def test_verbatim_record_backfires(version1: Measurement) -> None:
 def test_mended_record_does_not_backfire(version2: Measurement) -> None:
     assert_corrective_gain_nonnegative(version2, tolerance=0.1)
     assert_repeat_probability_at_most(version2, 0.25)
+
+
+def test_the_record_does_no_more_harm_than_the_committed_baseline(version2: Measurement) -> None:
+    assert_no_regression(version2)
 
 
 def test_mending_took_the_inversion_away(version2: Measurement, version1: Measurement) -> None:
