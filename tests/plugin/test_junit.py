@@ -122,6 +122,7 @@ def test_properties_are_those_of_the_test_that_measured(
     }
 
 
+@pytest.mark.slow
 def test_workers_send_the_properties(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

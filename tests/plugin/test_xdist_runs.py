@@ -22,6 +22,8 @@ from pytest_failgain.fixtures import DEFAULT_BASELINE
 
 pytest.importorskip("xdist")
 
+pytestmark = pytest.mark.slow
+
 MODEL = ["--failgain-model", "fake"]
 
 MEASURES_DROPPED = """

@@ -352,6 +352,7 @@ def test_a_page_that_shows_all_of_its_cases_says_nothing_of_a_cut() -> None:
     assert "JSON report has all" not in text_of(page(findings(VERBATIM, DESCRIBED)))
 
 
+@pytest.mark.slow
 def test_huge_texts_are_cut_and_fewer_cases_shown_so_that_the_page_stays_usable() -> None:
     ids = [f"case{number}-{'x' * 100_000}" for number in range(3)]
     cases = {f"{case_id}{', ' * 5_000}": -1.0 for case_id in ids}
@@ -368,6 +369,7 @@ def test_huge_texts_are_cut_and_fewer_cases_shown_so_that_the_page_stays_usable(
     assert (before, gap, after) == (action[:4_000], gaps[0], action[-4_000:])
 
 
+@pytest.mark.slow
 def test_however_many_measurements_there_are_each_shows_its_worst_case() -> None:
     long = ", " * 5_000
     huge = measured({f"a{long}": -1.0, f"b{long}": -2.0})

@@ -91,6 +91,7 @@ def test_a_run_writes_what_it_measured_and_says_where(
     assert (project.path / "steps.md").read_text("utf-8").lstrip().startswith("## failgain: ")
 
 
+@pytest.mark.slow
 def test_workers_leave_the_same_report_as_one_process(
     project: pytest.Pytester, options: list[str]
 ) -> None:
