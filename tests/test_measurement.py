@@ -652,7 +652,7 @@ def test_a_measurement_names_its_harness_its_environments_and_its_model() -> Non
     ]
     result = measure(FakeScorer(), render_as_text, drawn)
     assert result.harness == "render_as_text"
-    assert result.environment == "tool_calls+own cases"
+    assert result.environment == "own cases+tool_calls"
     assert result.model == IDENTITY
     assert result.by_construction is None
 

@@ -158,12 +158,18 @@ def assert_inversion_removed(
 
 
 def require_cases(result: Measurement) -> None:
-    """Refuse a measurement of no case.
+    """Refuse a measurement of no case, and what is no measurement.
 
     Raises:
         AssertionError: with the reasons for which cases were skipped.
+        UsageError: naming the type of what is no measurement.
     """
     __tracebackhide__ = True
+    if not isinstance(result, Measurement):
+        raise UsageError(
+            f"this assertion takes what failgain.measure gave, not a {type(result).__name__}; "
+            "those for rollouts are in docs/rollouts.md"
+        )
     if not result.values.case_ids:
         reasons = "".join(f"\n  {skip.case_id}: {skip.reason}" for skip in result.skips[:5])
         skipped = f"; all {len(result.skips)} were skipped:{reasons}" if result.skips else ""

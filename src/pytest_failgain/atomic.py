@@ -19,11 +19,17 @@ def check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if _is_special(path):
+        return
     probe = _beside(path.resolve())
     try:
         probe.write_bytes(b"")
     finally:
         probe.unlink(missing_ok=True)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
 
 
 def _beside(path: Path) -> Path:
@@ -39,9 +45,14 @@ def _mark(path: Path) -> str:
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file at `path`, which then holds `content` or, on any error, what it held before.
 
+    What is no regular file, such as a pipe or /dev/stdout, is written to and not replaced.
+
     Raises:
         OSError: when the system refuses.
     """
+    if _is_special(path):
+        path.write_bytes(content)
+        return
     path = path.resolve()  # what a symbolic link points to is replaced, not the link
     temporary = _beside(path)
     try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 from pytest_failgain.atomic import write_atomically
-from pytest_failgain.baseline.file import update_baseline
+from pytest_failgain.baseline.comparison import Comparison, named
+from pytest_failgain.baseline.entry import Entry
+from pytest_failgain.baseline.file import read_baseline, update_baseline
 from pytest_failgain.errors import UsageError
-from pytest_failgain.fixtures import DEFAULT_BASELINE
 from pytest_failgain.options import Settings
 from pytest_failgain.report.document import Document, document_of
 from pytest_failgain.stash import Findings, Outcome
@@ -18,12 +19,20 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def close(
-    findings: Findings, settings: Settings, rootpath: Path, environ: Mapping[str, str]
+    findings: Findings,
+    settings: Settings,
+    rootpath: Path,
+    environ: Mapping[str, str],
+    *,
+    whole: bool = True,
 ) -> Outcome:
-    """Write what this run is to write; whatever goes wrong is told, and stops nothing else."""
+    """Write what this run is to write; whatever goes wrong is told, and stops nothing else.
+
+    `whole` says that the run did all that there is to do, so that what it did not measure is gone.
+    """
     outcome = Outcome([], [], [])
     if settings.update_baseline:
-        _update_baseline(findings, settings.baseline or rootpath / DEFAULT_BASELINE, outcome)
+        _update_baselines(findings, settings, rootpath, outcome, whole=whole)
 
     @cache
     def document() -> Document:
@@ -38,21 +47,70 @@ def close(
     return outcome
 
 
-def _update_baseline(findings: Findings, path: Path, outcome: Outcome) -> None:
-    entries = [one.now for one in findings.comparisons]
-    if not entries:
+def _update_baselines(
+    findings: Findings, settings: Settings, rootpath: Path, outcome: Outcome, *, whole: bool
+) -> None:
+    """Write what was compared into the file that it was compared with."""
+    usual = settings.baseline_file(rootpath)
+    by_path: dict[Path, list[Comparison]] = {}
+    for one in findings.comparisons:
+        by_path.setdefault(one.path or usual, []).append(one)
+    if not by_path:
         outcome.problems.append(
-            f"the baseline {path} was to be updated, but no test compared anything with it: call "
-            "assert_no_regression(result), or ask for it in a failgain.yaml"
+            f"the baseline {usual} was not updated: {_why_none(usual, settings)}"
         )
-        return
+    for path, comparisons in by_path.items():
+        try:
+            written = update_baseline(path, [one.now for one in comparisons], whole=whole)
+        except UsageError as error:
+            outcome.problems.append(str(error))
+            continue
+        if not written:
+            outcome.notes.append(f"the baseline {path} is as it was")
+            continue
+        outcome.written.append(f"baseline {path}: {', '.join(entry.label for entry in written)}")
+        left_over = [case_id for entry in written for case_id in _not_measured(entry, comparisons)]
+        if left_over:
+            outcome.notes.append(
+                f"kept in {path.name} though not measured, since this run left tests out or did "
+                f"not pass: {named(left_over)}"
+            )
+        gone = [
+            case_id
+            for entry in written
+            for one in _of(entry, comparisons)
+            for case_id in one.removed
+            if case_id not in entry.cases
+        ]
+        if gone:
+            outcome.notes.append(
+                f"taken out of {path.name}, since not measured: {named([*dict.fromkeys(gone)])}"
+            )
+
+
+def _of(entry: Entry, comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Those of what `entry` is of."""
+    name = entry.environment, entry.harness
+    return [one for one in comparisons if (one.now.environment, one.now.harness) == name]
+
+
+def _not_measured(entry: Entry, comparisons: Iterable[Comparison]) -> list[str]:
+    measured = {case_id for one in _of(entry, comparisons) for case_id in one.now.cases}
+    return [case_id for case_id in entry.cases if case_id not in measured]
+
+
+def _why_none(path: Path, settings: Settings) -> str:
+    """Why there is nothing that the baseline could be updated with."""
+    if settings.model is None:
+        return "no model was given, so all tests that measure were skipped; add --failgain-model"
     try:
-        written = update_baseline(path, entries)
+        read_baseline(path)
     except UsageError as error:
-        outcome.problems.append(str(error))
-        return
-    names = ", ".join(entry.label for entry in written)
-    outcome.written.append(f"baseline {path}: {names or 'unchanged'}")
+        return str(error)
+    return (
+        "no test that was run compared anything with it: call assert_no_regression(result), or ask "
+        "for it in a failgain.yaml"
+    )
 
 
 def _write_report(kind: str, path: Path, text: Callable[[], str], outcome: Outcome) -> None:

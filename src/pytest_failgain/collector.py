@@ -55,10 +55,14 @@ class SuiteFile(pytest.Module):
         Raises:
             FailgainError: when there is none, or its module can't be imported.
         """
-        from pytest_failgain.suites.harness_source import harness_named, search_beside
+        from pytest_failgain.suites.harness_source import (
+            harness_named,
+            root_beside,
+            search_beside,
+        )
 
         search_beside(self.path, self.config.getoption("importmode"))
-        return harness_named(named.text, self.place(named.line))
+        return harness_named(named.text, self.place(named.line), root_beside(self.path))
 
 
 class SuiteCollector(pytest.Collector):

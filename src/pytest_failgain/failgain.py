@@ -37,6 +37,7 @@ class Failgain:
     model's own programs run there. `baseline` is the file that `assert_no_regression` compares
     measurements with; with `update_baseline` nothing is a regression, since what is compared is to
     be the new baseline, which `on_compared` is told of (see `baseline.file.update_baseline`).
+    `baseline_command` is what failures tell a user to run for that.
     `on_note` is told what there is to know about an environment's cases and about the cache folder,
     as a subject and a text; see `EnvironmentSettings`.
 
@@ -64,6 +65,7 @@ class Failgain:
         allow_code_execution: bool = False,
         baseline: Path | str | None = None,
         update_baseline: bool = False,
+        baseline_command: str = "pytest --failgain-update-baseline",
         progress: Progress | None = None,
         on_measured: Callable[[Measurement], None] | None = None,
         on_rolled_out: Callable[[Rollouts], None] | None = None,
@@ -79,7 +81,7 @@ class Failgain:
             Path(baseline),
             {"prompt_format": prompt_format, "fold_system": fold_system, "seed": seed},
             updating=update_baseline,
-            model=model if isinstance(model, str) else None,
+            command=baseline_command,
             on_compared=on_compared or ignore_comparison,
         )
         self._settings = EnvironmentSettings(

@@ -26,10 +26,24 @@ def finish(session: pytest.Session, exitstatus: int) -> None:
     # A run that broke off before it found anything would write over what an earlier one found.
     if not stash.get(RUNS_TESTS, False) or not (any(findings) or exitstatus in _RAN_TO_THE_END):
         return
-    outcome = close(findings, stash[SETTINGS], session.config.rootpath, os.environ)
+    outcome = close(
+        findings,
+        stash[SETTINGS],
+        session.config.rootpath,
+        os.environ,
+        whole=exitstatus == pytest.ExitCode.OK and not _selects(session.config),
+    )
     stash[OUTCOME] = outcome
     if outcome.problems:
         session.exitstatus = failed(session.exitstatus, exitstatus)
+
+
+def _selects(config: pytest.Config) -> bool:
+    """Whether the run was asked to leave some of the tests out."""
+    selecting = ("keyword", "markexpr", "deselect", "lf", "stepwise", "ignore", "ignore_glob")
+    return any(config.getoption(name, None) for name in selecting) or any(
+        "::" in argument for argument in config.args
+    )
 
 
 def failed(status: int, pytests_own: int) -> int:

@@ -30,9 +30,6 @@ REMEDY_NAMES = (
     "dropped",
 )
 
-DEFAULT_BASELINE = "failgain-baseline.json"
-"""The name of the baseline file, which is in the root directory of the run."""
-
 NO_MODEL = (
     "no model to measure with: pass --failgain-model smollm2-135m, or set FAILGAIN_MODEL or the "
     "ini key failgain_model"
@@ -69,8 +66,9 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         mbpp=settings.mbpp,
         allow_code_execution=settings.allow_code_execution,
         progress=pytest_progress(config),
-        baseline=settings.baseline or config.rootpath / DEFAULT_BASELINE,
+        baseline=settings.baseline_file(config.rootpath),
         update_baseline=settings.update_baseline,
+        baseline_command=settings.baseline_command,
         on_measured=findings.measurements.append,
         on_rolled_out=findings.rollouts.append,
         on_compared=findings.comparisons.append,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from pytest_failgain.blocking.kinds import BLOCKS, BlockKind
@@ -176,9 +177,11 @@ def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
 
 
 def harness_name(harness: Harness) -> str:
-    """The harness's `name` attribute, else the name it was defined with."""
+    """The harness's `name` attribute, else the name that it, or what it is a partial of, has."""
     given = getattr(harness, "name", None)
     if isinstance(given, str) and given:
         return given
+    if isinstance(harness, partial):
+        return harness_name(harness.func)
     defined: str = getattr(harness, "__qualname__", type(harness).__qualname__)
     return defined.replace("<locals>.", "")

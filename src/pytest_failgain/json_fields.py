@@ -65,13 +65,13 @@ class Fields:
     def number(self, key: str) -> float:
         """A finite number, required."""
         value = self.required(key, "a number")
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
             raise CaseError(_mistyped(self.path(key), "a finite number", value))
-        return float(value)
+        return number
 
     def entries(self, key: str) -> list[tuple[str, Any]]:
         """The entries of a list, each with where it stands; none where it is left out."""
@@ -126,5 +126,5 @@ def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, int | float):
-        return f"the number {value!r}"
+        return f"the number {value!r:.40}"
     return f"a {type(value).__name__}"

@@ -79,13 +79,23 @@ class KeptRows:
         try:
             self._write(rows)
         except sqlite3.OperationalError as error:
-            self._only_read("written", error)
+            if "locked" in str(error):
+                self._warn_of_lock()
+            else:
+                self._only_read("written", error)
         except sqlite3.DatabaseError as error:
             _check_damage(error)
             self.begin_anew(str(error))
             if self._connection is not None and self._writable:
                 with contextlib.suppress(sqlite3.Error):
                     self._write(rows)
+
+    def _warn_of_lock(self) -> None:
+        self._warn(
+            f"{self._name} were not written at {self.path}: another process held the file for over "
+            f"{_BUSY_SECONDS:g} seconds; what this run computed meanwhile is computed again by the "
+            "next"
+        )
 
     def begin_anew(self, problem: str) -> None:
         """Set the file aside, which is damaged as `problem` says, and go on with an empty one."""

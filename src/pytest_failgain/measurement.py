@@ -320,11 +320,18 @@ def measure(
     """
     if isinstance(cases, FailureCase):
         raise UsageError("cases must be a list of failure cases; put the one case into a list")
+    given: object = cases
+    if not isinstance(given, Iterable):
+        name = getattr(given, "name", type(given).__name__)
+        raise UsageError(
+            f"cases must be a list of failure cases, not {name!r}; of an environment give "
+            "environment.cases(30)"
+        )
     cases, conditions = tuple(cases), tuple(conditions)
     _check_inputs(cases, conditions)
     _check_unblocked(harness)
     name = harness_name(harness)
-    environment = "+".join(dict.fromkeys(case.environment or "own cases" for case in cases))
+    environment = "+".join(sorted({case.environment or "own cases" for case in cases}))
     rows: list[Row] = []
     skips: list[Skip] = []
     records: dict[str, str] = {}

@@ -6,6 +6,7 @@ came from, for the header.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +15,12 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from pytest_failgain.choices import DTYPES, PROMPT_FORMATS
+
+DEFAULT_BASELINE = "failgain-baseline.json"
+"""The name of the baseline file, which is in the root directory of the run."""
+
+# What is of one run only.
+_NOT_REPEATED = ("update_baseline", "json", "html")
 
 
 # Named tuples, since every pytest run waits for these classes to be made.
@@ -45,6 +52,20 @@ class Settings(NamedTuple):
     def writes_files(self) -> bool:
         """Whether the run is to leave files behind."""
         return self.update_baseline or self.json is not None or self.html is not None
+
+    @property
+    def baseline_command(self) -> str:
+        """What writes the baseline, with the options that were given on the command line."""
+        given = [
+            option.flag if option.kind is FLAG else f"{option.flag}={getattr(self, option.name)}"
+            for option in OPTIONS
+            if option.name not in _NOT_REPEATED and self.source(option.name) == option.flag
+        ]
+        return shlex.join(["pytest", *given, "--failgain-update-baseline"])
+
+    def baseline_file(self, rootpath: Path) -> Path:
+        """The file that a run in `rootpath` compares with."""
+        return self.baseline or rootpath / DEFAULT_BASELINE
 
     def source(self, name: str) -> str | None:
         return (self.sources or {}).get(name)
@@ -102,22 +123,29 @@ def _seed(value: str) -> int:
 
 def _folder(value: str) -> Path:
     path = Path(_text(value)).expanduser()
-    if path.exists() and not path.is_dir():
+    if _asked(path.exists) and not _asked(path.is_dir):
         raise ValueError(", which is a file")
     return path
 
 
 def _file(value: str) -> Path:
     path = Path(_text(value)).expanduser()
-    if not path.is_file():
+    if not _asked(path.is_file):
         raise ValueError(", which is a folder" if path.is_dir() else ", which is not there")
     return path
+
+
+def _asked(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError as error:
+        raise ValueError(f", which can't be looked at: {error.strerror}") from None
 
 
 def _output(value: str) -> Path:
     # Written at the end of a run, when a test may have left for another folder.
     path = Path(_text(value)).expanduser().absolute()
-    if path.is_dir():
+    if _asked(path.is_dir):
         raise ValueError(", which is a folder")
     return path
 

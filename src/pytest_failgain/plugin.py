@@ -51,10 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_failgain.transport import Sender
 
         config.pluginmanager.register(Sender(findings, output))
-    elif settings.json or settings.html:
+    elif settings.writes_files:
         from pytest_failgain.report.outputs import check_outputs
 
-        check_outputs(settings)
+        check_outputs(settings, config.rootpath)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

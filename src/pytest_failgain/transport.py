@@ -7,8 +7,9 @@ which the test that it was running had found since its last report.
 from __future__ import annotations
 
 import base64
+import io
 import pickle
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,10 @@ class Sender:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         new = self._unsent.new()
         if any(new):
-            setattr(report, _KEY, packed(new))
+            try:
+                setattr(report, _KEY, packed(new))
+            except Exception as error:  # objects of other people's may fail in any way
+                _fail(report, "be sent to the main process", error)
 
     # Around all others but xdist's own, which sends the output.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -49,8 +53,18 @@ class Sender:
 
 
 def take_from_report(report: pytest.TestReport, into: Findings) -> None:
-    """Move what `Sender` put on a report into `into`."""
-    _take(report.__dict__, into)
+    """Move what `Sender` put on a report into `into`; the test fails where that can't be read."""
+    try:
+        _take(report.__dict__, into)
+    except Exception as error:
+        _fail(report, "be read in the main process", error)
+
+
+def _fail(report: pytest.TestReport, what: str, error: Exception) -> None:
+    """Let the test fail whose measurements are lost."""
+    said = f"what this test measured can't {what}: {type(error).__name__}: {error}"
+    report.outcome = "failed"
+    report.longrepr = f"{said}; give its cases plain texts, dicts and lists, or run it without -n"
 
 
 def take_from_output(output: dict[str, Any], into: Findings) -> None:
@@ -69,7 +83,20 @@ def packed(findings: Findings) -> str:
     """`findings` as a text."""
     # The link to the baseline leads back to this process.
     measurements = [replace(one, baseline=None) for one in findings.measurements]
-    return base64.b85encode(pickle.dumps(findings._replace(measurements=measurements))).decode()
+    content = io.BytesIO()
+    _Plainly(content).dump(findings._replace(measurements=measurements))
+    return base64.b85encode(content.getvalue()).decode()
+
+
+class _Plainly(pickle.Pickler):
+    """Writes texts and dicts of kinds that only the worker may know as plain ones."""
+
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, str):  # one of a subclass: others never come here
+            return str, (str.__str__(value),)
+        if isinstance(value, Mapping):
+            return dict, (dict(value),)
+        return NotImplemented
 
 
 def unpacked(text: str) -> Findings:

@@ -63,6 +63,27 @@ def test_only_what_was_measured_changes(path: Path) -> None:
     assert list(read_baseline(path).values()) == [MINE, changed]
 
 
+def test_cases_that_a_part_of_a_run_did_not_measure_stay(path: Path) -> None:
+    update_baseline(path, [OTHER, MINE])
+    part = entry({"b": kept(0.75, None), "c": kept()}, seed=0)
+    (written,) = update_baseline(path, [part], whole=False)
+    assert written.cases == {**MINE.cases, **part.cases}
+    assert [*read_baseline(path).values()] == [written, OTHER]
+
+
+def test_cases_that_a_whole_run_did_not_measure_go(path: Path) -> None:
+    update_baseline(path, [MINE])
+    part = entry({"b": kept(0.25, None)}, seed=0)
+    assert update_baseline(path, [part]) == [part]
+    assert read_baseline(path) == {("own cases", "mine"): part}
+
+
+def test_cases_of_other_settings_do_not_stay(path: Path) -> None:
+    update_baseline(path, [MINE])
+    part = entry({"b": kept()}, seed=1)
+    assert update_baseline(path, [part], whole=False) == [part]
+
+
 def test_values_that_differ_by_rounding_leave_the_file_alone(path: Path) -> None:
     update_baseline(path, [OTHER])
     before = path.stat()
@@ -138,7 +159,7 @@ def mine(whole: dict[str, Any]) -> dict[str, Any]:
         (lambda whole: whole.update(entires={}), "no field 'entires'; did you mean 'entries'"),
         (lambda whole: whole.update(entries=[]), "'entries' must be an object"),
         (lambda whole: whole["entries"].update({"own cases": 1}), "'entries.own cases' must be"),
-        (lambda whole: mine(whole).pop("model"), "'entries.own cases.mine.model', got null"),
+        (lambda whole: mine(whole).pop("model"), "mine.model' is missing"),
         (lambda whole: mine(whole)["model"].pop("dtype"), "mine.model.dtype' is missing"),
         (lambda whole: mine(whole)["model"].update(dtype=None), "mine.model.dtype' must be a str"),
         (lambda whole: mine(whole).update(settings=3), "mine.settings' must be an object"),
@@ -155,6 +176,25 @@ def mine(whole: dict[str, Any]) -> dict[str, Any]:
         (
             lambda whole: mine(whole)["cases"]["a"].update(gain_per_token=True),
             "cases.a.gain_per_token' must be a finite number, got true",
+        ),
+        (lambda whole: mine(whole).pop("settings"), "mine.settings' is missing"),
+        (lambda whole: mine(whole)["model"].pop("revision"), "model.revision' is missing"),
+        (
+            lambda whole: mine(whole)["cases"]["a"].pop("repeat_probability"),
+            "cases.a.repeat_probability' is missing",
+        ),
+        (lambda whole: mine(whole)["cases"]["a"].pop("record"), "cases.a.record' is missing"),
+        (
+            lambda whole: mine(whole)["cases"]["a"].pop("greedy_repeat"),
+            "cases.a.greedy_repeat' is missing",
+        ),
+        (
+            lambda whole: mine(whole)["cases"]["a"].update(repeat_probability=5.0),
+            "cases.a.repeat_probability' must be between 0 and 1, not 5.0",
+        ),
+        (
+            lambda whole: mine(whole)["cases"]["a"].update(gain_per_token=10**400),
+            "cases.a.gain_per_token' must be a finite number, got the number 1000",
         ),
         (
             lambda whole: mine(whole)["cases"]["a"].update(repeat_probability=[]),
@@ -181,11 +221,14 @@ def test_a_field_that_does_not_fit_is_named(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "can't be used: Expecting value"),
-        ("[]", "can't be used: expected an object"),
+        ("", "can't be used: it is empty"),
+        ("[]", "can't be used: it holds no JSON object"),
         ("{" * 100_000, "can't be used"),
         ('{"failgain_baseline": 1, "failgain_baseline": 1}', "'failgain_baseline' stands twice"),
-        ('<<<<<<< ours\n{}\n=======\n{"a": 1}\n>>>>>>> theirs', "resolve the conflict in it"),
+        (
+            '<<<<<<< ours\n{}\n=======\n{"a": 1}\n>>>>>>> theirs',
+            "holds both sides of a merge (line 1): take one",
+        ),
     ],
 )
 def test_a_file_that_is_no_baseline_is_told(path: Path, content: str, said: str) -> None:

@@ -83,11 +83,12 @@ def test_a_single_task_is_judged_by_its_mean() -> None:
 
 def test_means_are_over_the_pairs_only() -> None:
     now = entry({**spread(3, gain=-0.5), "new": kept(-100.0)})
-    before = entry({**spread(3), "old": kept(50.0)})
+    before = entry({**spread(4), "old": kept(50.0)})
+    now = replace(now, cases={**now.cases, **spread(4, gain=-0.5)})
     found = compare(now, before)
     change = changes(found)["gain per token"]
     assert (change.before, change.now, change.difference.value) == (0, -0.5, -0.5)
-    assert change.difference.n == 3
+    assert change.difference.n == 4
     assert (found.added, found.removed) == (("new",), ("old",))
     assert found.notes == ("1 case not in the baseline: new", "1 case only in the baseline: old")
 
@@ -137,22 +138,76 @@ def test_the_same_model_may_have_another_name() -> None:
     assert compare(now, before).verdict == "no regression"
 
 
-@pytest.mark.parametrize("name", ["prompt_format", "fold_system"])
-def test_other_prompts_cannot_be_compared(name: str) -> None:
-    found = compare(entry(spread(2), **{name: "new"}), entry(spread(2), **{name: "old"}))
+def test_other_settings_alone_make_no_difference() -> None:
+    now, before = entry(spread(2), seed=1, fold_system=True), entry(spread(2), seed=2)
+    assert compare(now, before).verdict == "no regression"
+
+
+def test_a_limit_that_is_just_met_is_met() -> None:
+    now, before = entry(spread(3, share=1.0, gain=1.0)), entry(spread(3, share=0.95, gain=1.1))
+    assert compare(now, before).verdict == "no regression"
+
+
+def test_too_few_of_the_cases_cannot_be_compared() -> None:
+    before = entry(spread(10))
+    assert compare(entry(spread(8)), before).verdict == "no regression"
+    found = compare(entry(spread(7)), before)
     assert found.verdict == "not comparable"
-    assert found.reason == f"the setting {name} is 'old' in the baseline and 'new' now"
-    assert compare(entry(spread(2)), entry(spread(2), **{name: "old"})).verdict == "no regression"
+    assert found.reason == (
+        "only 7 of 10 cases of the baseline were measured now, at least 80% are needed; missing: "
+        "case7, case8, case9"
+    )
 
 
-def test_another_seed_alone_makes_no_difference() -> None:
-    assert compare(entry(spread(2), seed=1), entry(spread(2), seed=2)).verdict == "no regression"
+def test_a_case_that_was_skipped_now_cannot_be_left_out() -> None:
+    found = compare(entry(spread(9)), entry(spread(10)), skipped={"case9": "too long", "new": "-"})
+    assert found.verdict == "not comparable"
+    assert found.reason == (
+        "1 of 10 cases of the baseline could not be measured now: case9 (too long)"
+    )
+
+
+def test_a_share_that_is_known_in_one_of_the_two_only_cannot_be_compared() -> None:
+    found = compare(entry(spread(3)), entry(spread(3, share=None)))
+    assert found.verdict == "not comparable"
+
+
+def test_another_prompt_format_is_named_before_the_template_that_it_brings() -> None:
+    before = entry(spread(2), prompt_format="template")
+    now = replace(
+        before, model=replace(MODEL, template="ffff"), settings={"prompt_format": "plain"}
+    )
+    found = compare(now, before)
+    assert found.verdict == "not comparable"
+    assert found.reason == "the prompt format is 'template' in the baseline and 'plain' now"
+    # With the same template it is the same format under two names.
+    same = replace(now, model=before.model)
+    assert compare(same, before).verdict == "no regression"
+
+
+def test_another_seed_is_named_where_it_brings_other_cases() -> None:
+    found = compare(entry({"a": kept()}, seed=3), entry({"b": kept()}, seed=0))
+    assert str(found.reason).endswith("missing: b (seed 0 in the baseline, 3 now)")
+
+
+def test_what_is_over_the_limit_but_within_chance_is_said() -> None:
+    cases = spread(8)
+    cases["case0"] = kept(gain=-4.0, task="task0")
+    found = compare(entry(cases), entry(spread(8)))
+    assert found.verdict == "no regression"
+    assert [change.exceeds for change in found.changes] == [False, True, False]
+    (note,) = found.notes
+    assert note.startswith(
+        "over the limit, but within chance: gain per token +0.000 -> -0.500, -0.500 ["
+    )
 
 
 def test_other_cases_cannot_be_compared() -> None:
     found = compare(entry({"a": kept()}), entry({"b": kept()}))
     assert found.verdict == "not comparable"
-    assert found.reason == "no case is in both: 1 in the baseline (b), 1 now (a)"
+    assert found.reason == (
+        "only 0 of 1 cases of the baseline were measured now, at least 80% are needed; missing: b"
+    )
 
 
 def test_cases_about_something_else_cannot_be_compared() -> None:

@@ -88,6 +88,12 @@ def test_words_that_a_prompt_change_may_change_are_no_part_of_the_digest(
     assert decision_digest(other) == decision_digest(CASE)
 
 
+def test_the_order_of_distractors_is_no_part_of_the_digest() -> None:
+    actions = (Action("send(to='Bob')"), Action("send(to='Cy')"))
+    one, other = (replace(CASE, distractors=order) for order in (actions, actions[::-1]))
+    assert decision_digest(one) == decision_digest(other)
+
+
 def test_an_answer_of_an_earlier_step_is_no_part_of_the_digest() -> None:
     answered = replace(CASE, trajectory=CASE.trajectory.then(Step(Action("look()"), "gone")))
     assert decision_digest(answered) == decision_digest(LATER)
@@ -134,9 +140,15 @@ def test_entries_of_one_name_join_their_cases() -> None:
     assert joined.cases["b"].gain_per_token == 1.0
 
 
-@pytest.mark.parametrize("other", [entry({"a": kept(1.0)}), entry({"a": kept()}, seed=2)])
-def test_entries_of_one_name_that_disagree_are_refused(other: Entry) -> None:
-    with pytest.raises(UsageError, match=r"mine on own cases was measured twice .*case 'a'"):
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (entry({"a": kept(1.0)}), r"measured twice with different outcomes \(case 'a'\)"),
+        (entry({"a": kept()}, seed=2), "measured with two models or settings"),
+    ],
+)
+def test_entries_of_one_name_that_disagree_are_refused(other: Entry, said: str) -> None:
+    with pytest.raises(UsageError, match=f"mine on own cases was {said}"):
         entry({"a": kept()}).joined(other)
 
 

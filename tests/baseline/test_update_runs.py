@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_failgain.baseline.file import read_baseline
-from pytest_failgain.fixtures import DEFAULT_BASELINE
+from pytest_failgain.options import DEFAULT_BASELINE
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,9 @@ from agent_projects import (
     section,
 )
 
+from pytest_failgain.baseline.file import read_baseline
 from pytest_failgain.finishing import failed
-from pytest_failgain.fixtures import DEFAULT_BASELINE
+from pytest_failgain.options import DEFAULT_BASELINE
 
 MODEL = ["--failgain-model", "fake"]
 UPDATE = "--failgain-update-baseline"
@@ -64,7 +65,7 @@ def test_update_of_nothing_fails_the_run(project: pytest.Pytester) -> None:
     assert result.ret == FAILED
     result.assert_outcomes(passed=1)
     (error,) = errors(result)
-    assert "no test compared anything with it" in error
+    assert "no test that was run compared anything with it" in error
     assert written(project) == []
 
 
@@ -87,11 +88,99 @@ def test_update_in_which_no_test_is_left_fails(project: pytest.Pytester, args: l
 
 
 def test_update_that_can_not_be_written_fails_the_run(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        COMPARES
+        + """
+    import pathlib
+    pathlib.Path("baseline.json").mkdir(exist_ok=True)
+"""
+    )
+    result = project.runpytest(*MODEL, UPDATE, "--failgain-baseline=baseline.json")
+    assert result.ret == FAILED
+    assert any("baseline.json" in error for error in errors(result))
+
+
+def test_place_that_no_baseline_can_be_written_to_is_told_before_the_run(
+    project: pytest.Pytester,
+) -> None:
     project.makepyfile(COMPARES)
     project.path.joinpath("file").touch()
     result = project.runpytest(*MODEL, UPDATE, "--failgain-baseline=file/baseline.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --failgain-update-baseline: can't write the baseline *"])
+
+
+def test_update_without_a_model_says_that_there_is_none(project: pytest.Pytester) -> None:
+    project.makepyfile(COMPARES)
+    result = project.runpytest(UPDATE)
     assert result.ret == FAILED
-    assert len(errors(result)) == 1
+    (error,) = errors(result)
+    assert "no model was given, so all tests that measure were skipped" in error
+
+
+def test_update_of_a_file_with_a_conflict_says_so(project: pytest.Pytester) -> None:
+    project.makepyfile(COMPARES)
+    project.path.joinpath(DEFAULT_BASELINE).write_text(
+        "<<<<<<< ours\n{}\n=======\n>>>>>>> theirs\n"
+    )
+    result = project.runpytest(*MODEL, UPDATE)
+    (error,) = errors(result)
+    assert "holds both sides of a merge (line 1): take one of them" in error
+
+
+SHARED = """
+import pytest
+from pytest_failgain import assert_no_regression
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_shared(failgain, failgain_harness, cases, number):
+    result = failgain.measure(failgain_harness, [cases[number]])
+    if number == {stops_at}:
+        {stops}
+    assert_no_regression(result)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stops", "args"),
+    [
+        ("pass", ["-k", "1"]),
+        ("pass", ["test_it.py::test_shared[1]"]),
+        ("pass", ["--deselect=test_it.py::test_shared[1]"]),
+        ("assert False", []),
+        ("raise KeyboardInterrupt", []),
+        ("pytest.exit('enough')", []),
+    ],
+)
+def test_update_that_does_not_see_all_tests_loses_none_of_their_cases(
+    project: pytest.Pytester, stops: str, args: list[str]
+) -> None:
+    project.makepyfile(test_it=SHARED.format(stops_at=1, stops="pass"))
+    project.runpytest(*MODEL, UPDATE).assert_outcomes(passed=3)
+    before = read_baseline(project.path / DEFAULT_BASELINE)
+    assert [len(entry.cases) for entry in before.values()] == [3]
+    project.makepyfile(test_it=SHARED.format(stops_at=1, stops=stops))
+    project.runpytest_inprocess(*MODEL, UPDATE, *args, no_reraise_ctrlc=True)
+    assert read_baseline(project.path / DEFAULT_BASELINE) == before
+
+
+def test_update_that_sees_all_tests_takes_out_what_is_no_more(project: pytest.Pytester) -> None:
+    project.makepyfile(test_it=SHARED.format(stops_at=1, stops="pass"))
+    project.runpytest(*MODEL, UPDATE)
+    project.makepyfile(test_it=SHARED.format(stops_at=1, stops="return"))
+    result = project.runpytest(*MODEL, UPDATE)
+    (entry,) = read_baseline(project.path / DEFAULT_BASELINE).values()
+    assert list(entry.cases) == ["room-1", "room-3"]
+    result.stdout.fnmatch_lines(
+        ["note: taken out of failgain-baseline.json, since not measured: room-2"]
+    )
+
+
+def test_command_in_a_failure_repeats_the_options_of_the_run(project: pytest.Pytester) -> None:
+    project.makepyfile(COMPARES)
+    result = project.runpytest(*MODEL, "--failgain-baseline=a.json", "--failgain-seed", "3")
+    command = "pytest --failgain-model=fake --failgain-seed=3 --failgain-baseline=*a.json"
+    result.stdout.fnmatch_lines([f"*; write it with: {command} --failgain-update-baseline"])
 
 
 SETS_STATUS = """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from pytest_failgain.assertions import check_share, check_tolerance, require_cases
-from pytest_failgain.baseline.comparison import Change, Comparison, Limits
+from pytest_failgain.baseline.comparison import Comparison, Limits, change_line
 from pytest_failgain.baseline.keeper import BaselineKeeper
+from pytest_failgain.baseline.worst import record_diff, worst_pairs
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement
+from pytest_failgain.report.characters import visible
+from pytest_failgain.report.numbers import share
 
 _WORST_SHOWN = 5
 _DIFFS_SHOWN = 2
@@ -43,73 +45,62 @@ def assert_no_regression(
     check_share("max_increase", max_increase)
     check_tolerance(max_gain_drop, "0 or more nats per token", "max_gain_drop")
     require_cases(result)
-    keeper = result.baseline if baseline is None else BaselineKeeper(Path(baseline))
+    keeper = result.baseline
+    if baseline is not None:
+        keeper = replace(keeper or BaselineKeeper(Path(baseline)), path=Path(baseline))
     if keeper is None:
         raise UsageError(
             "there is no baseline to compare with: measure with the fixture `failgain`, or give "
             "assert_no_regression(…, baseline=PATH)"
         )
     comparison = keeper.compare(result, Limits(max_increase, max_gain_drop))
-    problem = "\n".join(_problem(comparison, keeper))
+    problem = "\n".join(_problem(comparison, keeper, result))
     if problem:
         raise AssertionError(problem)
 
 
-def _problem(comparison: Comparison, keeper: BaselineKeeper) -> Iterator[str]:
+def _problem(comparison: Comparison, keeper: BaselineKeeper, result: Measurement) -> Iterator[str]:
     """The lines of the failure, none where there is none."""
-    label, file = comparison.label, keeper.path.name
-    wanted = f"if that is wanted, write the baseline anew: {keeper.command}"
+    label, file = visible(comparison.label), keeper.path.name
     if comparison.verdict == "missing":
-        yield f"{label}: no baseline in {keeper.path}; write it with: {keeper.command}"
+        yield f"{label}: no baseline: {comparison.reason}; write it with: {keeper.command}"
     elif comparison.verdict == "not comparable":
         yield f"{label}: not comparable with {file}: {comparison.reason}"
-        yield f"nothing was concluded; {wanted}"
+        yield (
+            "nothing was concluded: measure as the baseline was, or, if it shall be like this from "
+            f"now on, write it anew: {keeper.command}"
+        )
     elif comparison.verdict == "regression":
-        first, *others = (_changed(one) for one in comparison.changes if one.regressed)
+        first, *others = (change_line(one) for one in comparison.changes if one.regressed)
         yield f"{label}: regression against {file}: {first}"
         yield from (f"also: {other}" for other in others)
-        held = [one for one in comparison.changes if not one.regressed]
-        yield from (f"not by itself: {_changed(one)}" for one in held)
         yield from _worst(comparison)
-        yield from (f"note: {note}" for note in comparison.notes)
-        yield f"try: take back what changed in the record; {wanted}"
-
-
-def _changed(change: Change) -> str:
-    moved = change.difference
-    sign = "-" if change.measure == "gain per token" else "+"
-    return (
-        f"{change.measure} {change.before:.3f} -> {change.now:.3f}, {moved.value:+.3f} "
-        f"[{moved.low:+.3f}, {moved.high:+.3f}], n = {moved.n} ({sign}{change.allowed:g} allowed)"
-    )
+        notes = (*comparison.notes, *result.warnings)
+        yield from (f"note: {note}" for note in notes)
+        yield (
+            "try: take back what changed in the prompt; if it shall be like this from now on, "
+            f"write the baseline anew: {keeper.command}"
+        )
 
 
 def _worst(comparison: Comparison) -> Iterator[str]:
     """The cases that got worst, and how the records of the first of them changed."""
-    before = comparison.before
-    assert before is not None
-    pairs = [
-        (case_id, before.cases[case_id], now)
-        for case_id, now in comparison.now.cases.items()
-        if case_id in before.cases
-    ]
-    pairs.sort(key=lambda pair: pair[2].gain_per_token - pair[1].gain_per_token)
+    pairs = worst_pairs(comparison)
     yield "worst cases:           gain/token         repeat p  greedy"
-    for case_id, old, new in pairs[:_WORST_SHOWN]:
+    for pair in pairs[:_WORST_SHOWN]:
+        old, new = pair.before, pair.now
         gains = f"{old.gain_per_token:+.3f} -> {new.gain_per_token:+.3f}"
-        shares = f"{_share(old.repeat_probability)} -> {_share(new.repeat_probability)}"
+        shares = f"{share(old.repeat_probability)} -> {share(new.repeat_probability)}"
         greedy = "repeat" if new.greedy_repeat else "-"
-        yield f"              {gains:>19}  {shares:>13}  {greedy:<6}  {case_id}"
-    for case_id, old, new in pairs[:_DIFFS_SHOWN]:
-        if old.record == new.record:
-            yield f"record of {case_id}: as before, so the prompt before it has changed"
+        yield f"              {gains:>19}  {shares:>13}  {greedy:<6}  {visible(pair.case_id)}"
+    for pair in pairs[:_DIFFS_SHOWN]:
+        diff = record_diff(pair)
+        name = f"record of {visible(pair.case_id)}"
+        if not diff:
+            yield (
+                f"{name}: as before: what changed is the system prompt, the tools or an earlier "
+                "turn, which a baseline does not hold"
+            )
             continue
-        yield f"record of {case_id}:"
-        lines = difflib.unified_diff(
-            old.record.splitlines(), new.record.splitlines(), "baseline", "now", lineterm="", n=9
-        )
-        yield from (f"  {line}" for line in lines if not line.startswith("@@"))
-
-
-def _share(share: float | None) -> str:
-    return "-" if share is None or math.isnan(share) else f"{share:.2f}"
+        yield f"{name}:"
+        yield from (f"  {line}" for line in diff)

@@ -10,17 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from pytest_failgain.baseline.entry import NOISE, Entry, KeptCase, Model, Setting
+from pytest_failgain.baseline.entry import NOISE, Entry, KeptCase, Model
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
+
+GAIN = "gain per token"
 
 Verdict = Literal["no regression", "regression", "not comparable", "missing", "updated"]
 
-# Settings that write other prompts for the same model.
-_DECISIVE_SETTINGS = ("prompt_format", "fold_system")
+# With a smaller share of its cases a baseline says nothing of the rest, which may have got worse.
+_LEAST_PAIRED = 0.8
+# What is added up in another order differs by less.
+_DECIMALS = 9
 _NAMED = 5
 
 
@@ -34,13 +39,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One measure, before and now over the paired cases; `difference` is now minus before."""
+    """One measure, before and now over the paired cases; `difference` is now minus before.
+
+    It `exceeds` what is `allowed` in its mean, and has `regressed` where that is not chance.
+    """
 
     measure: str
     before: float
     now: float
     difference: Estimate
     allowed: float
+    exceeds: bool
     regressed: bool
 
 
@@ -49,7 +58,7 @@ class Comparison:
     """`now` against `before`, which is None where the baseline has nothing of this name.
 
     `reason` says why the two can't be compared, where that is so. `added` and `removed` are ids of
-    cases that only one of the two has.
+    cases that only one of the two has. `path` is the file that `before` is from.
     """
 
     now: Entry
@@ -59,6 +68,7 @@ class Comparison:
     reason: str | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    path: Path | None = None
 
     @property
     def label(self) -> str:
@@ -69,10 +79,14 @@ class Comparison:
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the verdict, each one line."""
         ids = (("not in the baseline", self.added), ("only in the baseline", self.removed))
-        return tuple(
-            f"{len(cases)} case{'s' * (len(cases) != 1)} {what}: {named(cases)}"
-            for what, cases in ids
-            if cases
+        within_chance = [one for one in self.changes if one.exceeds and not one.regressed]
+        return (
+            *(f"over the limit, but within chance: {change_line(one)}" for one in within_chance),
+            *(
+                f"{len(cases)} case{'s' * (len(cases) != 1)} {what}: {named(cases)}"
+                for what, cases in ids
+                if cases
+            ),
         )
 
 
@@ -91,22 +105,32 @@ _MEASURES = (
         1,
         lambda limits: limits.max_increase,
     ),
-    _Measure(
-        "gain per token", lambda case: case.gain_per_token, -1, lambda limits: limits.max_gain_drop
-    ),
+    _Measure(GAIN, lambda case: case.gain_per_token, -1, lambda limits: limits.max_gain_drop),
     _Measure(
         "greedy repeat", lambda case: float(case.greedy_repeat), 1, lambda one: one.max_increase
     ),
 )
 
 
-def compare(now: Entry, before: Entry | None, limits: Limits | None = None) -> Comparison:
-    """What changed from `before` to `now`, and whether it is more than `limits` allow."""
+def compare(
+    now: Entry,
+    before: Entry | None,
+    limits: Limits | None = None,
+    skipped: Mapping[str, str] | None = None,
+) -> Comparison:
+    """What changed from `before` to `now`, and whether it is more than `limits` allow.
+
+    `skipped` has the reasons for which cases could not be measured now, by their ids.
+    """
     if before is None:
         return Comparison(now, None, "missing")
-    reason = _incomparable(now, before)
+    added = tuple(case_id for case_id in now.cases if case_id not in before.cases)
+    removed = tuple(case_id for case_id in before.cases if case_id not in now.cases)
+    reason = _incomparable(now, before, skipped or {})
     if reason:
-        return Comparison(now, before, "not comparable", reason=reason)
+        return Comparison(
+            now, before, "not comparable", reason=reason, added=added, removed=removed
+        )
     paired = [case_id for case_id in now.cases if case_id in before.cases]
     bootstrap = ClusterBootstrap.over([now.cases[case_id].task for case_id in paired])
     changes = []
@@ -119,8 +143,24 @@ def compare(now: Entry, before: Entry | None, limits: Limits | None = None) -> C
         before=before,
         verdict="regression" if any(one.regressed for one in changes) else "no regression",
         changes=tuple(changes),
-        added=tuple(case_id for case_id in now.cases if case_id not in before.cases),
-        removed=tuple(case_id for case_id in before.cases if case_id not in now.cases),
+        added=added,
+        removed=removed,
+    )
+
+
+def level(change: Change, value: float) -> str:
+    """A value of the measure as people read it: gains have a sign, shares have none."""
+    return f"{value:+.3f}" if change.measure == GAIN else f"{value:.3f}"
+
+
+def change_line(change: Change) -> str:
+    """A change with its interval, the number of pairs, and what is allowed."""
+    moved = change.difference
+    sign = "-" if change.measure == GAIN else "+"
+    return (
+        f"{change.measure} {level(change, change.before)} -> {level(change, change.now)}, "
+        f"{moved.value:+.3f} [{moved.low:+.3f}, {moved.high:+.3f}], n = {moved.n} "
+        f"({sign}{change.allowed:g} allowed)"
     )
 
 
@@ -137,40 +177,64 @@ def _change(
     worsening = difference.value * measure.worse
     nearest = difference.low if measure.worse > 0 else -difference.high
     allowed = measure.allowed(limits)
+    exceeds = round(worsening, _DECIMALS) > allowed
     return Change(
         measure=measure.name,
         before=float(old[known].mean()) if known.any() else math.nan,
         now=float(new[known].mean()) if known.any() else math.nan,
         difference=difference,
         allowed=allowed,
+        exceeds=exceeds,
         # Without an interval nothing speaks for chance.
-        regressed=worsening > allowed and not nearest <= 0,
+        regressed=exceeds and not nearest <= 0,
     )
 
 
-def _incomparable(now: Entry, before: Entry) -> str | None:
+def _incomparable(now: Entry, before: Entry, skipped: Mapping[str, str]) -> str | None:
     """Why nothing can be said of the difference, or None."""
+    return (
+        _other_setting(now, before, "prompt_format", "prompt format")
+        or _other_model(now.model, before.model)
+        or _other_cases(now, before, skipped)
+    )
+
+
+def _other_setting(now: Entry, before: Entry, name: str, what: str) -> str | None:
+    """That another setting made other prompts, where it did."""
+    old, new = before.settings.get(name), now.settings.get(name)
+    if before.model.template == now.model.template or old == new:
+        return None
+    return f"the {what} is {old!r} in the baseline and {new!r} now"
+
+
+def _other_model(now: Model, before: Model) -> str | None:
     for name, what in (("weights", "weights"), ("template", "chat template"), ("dtype", "dtype")):
-        old, new = getattr(before.model, name), getattr(now.model, name)
+        old, new = getattr(before, name), getattr(now, name)
         if old != new:
             return (
                 f"the model's {what} differ{'s' * (name != 'weights')}: {old or 'none'} in the "
-                f"baseline ({_described(before.model)}), {new or 'none'} now "
-                f"({_described(now.model)})"
+                f"baseline ({_described(before)}), {new or 'none'} now ({_described(now)})"
             )
-    setting = _other_setting(now.settings, before.settings)
-    if setting:
-        return setting
-    paired = [case_id for case_id in now.cases if case_id in before.cases]
-    if not paired:
+    return None
+
+
+def _other_cases(now: Entry, before: Entry, skipped: Mapping[str, str]) -> str | None:
+    lost = [case_id for case_id in before.cases if case_id in skipped]
+    if lost:
         return (
-            f"no case is in both: {len(before.cases)} in the baseline "
-            f"({named(before.cases)}), {len(now.cases)} now ({named(now.cases)})"
+            f"{len(lost)} of {len(before.cases)} cases of the baseline could not be measured now: "
+            f"{named(lost)} ({skipped[lost[0]]})"
+        )
+    paired = [case_id for case_id in now.cases if case_id in before.cases]
+    if len(paired) < _LEAST_PAIRED * len(before.cases) or not paired:
+        missing = [case_id for case_id in before.cases if case_id not in now.cases]
+        return (
+            f"only {len(paired)} of {len(before.cases)} cases of the baseline were measured now, "
+            f"at least {_LEAST_PAIRED:.0%} are needed; missing: {named(missing)}"
+            f"{_seeds(now, before)}"
         )
     changed = [
-        case_id
-        for case_id in paired
-        if now.cases[case_id].decision != before.cases[case_id].decision
+        case_id for case_id in paired if _is_another(now.cases[case_id], before.cases[case_id])
     ]
     if changed:
         return (
@@ -180,11 +244,14 @@ def _incomparable(now: Entry, before: Entry) -> str | None:
     return None
 
 
-def _other_setting(now: Mapping[str, Setting], before: Mapping[str, Setting]) -> str | None:
-    for name in _DECISIVE_SETTINGS:
-        if name in now and name in before and now[name] != before[name]:
-            return f"the setting {name} is {before[name]!r} in the baseline and {now[name]!r} now"
-    return None
+def _seeds(now: Entry, before: Entry) -> str:
+    old, new = before.settings.get("seed"), now.settings.get("seed")
+    return "" if old == new else f" (seed {old} in the baseline, {new} now)"
+
+
+def _is_another(now: KeptCase, before: KeptCase) -> bool:
+    has_share = now.repeat_probability is not None, before.repeat_probability is not None
+    return now.decision != before.decision or has_share[0] != has_share[1]
 
 
 def _described(model: Model) -> str:

@@ -19,7 +19,7 @@ _DECIMALS = 4
 
 NOISE = 1e-3
 """What is no difference: by how much a gain per token (nats) or a share moves with the number of
-threads, the batch that a case is scored in, and the processor. See docs/baseline.md."""
+threads, the batch that a case is scored in, and the processor, in float32. See docs/baseline.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,22 @@ class Entry:
             UsageError: when a case has other values there, or the models differ.
         """
         alike = replace(self, cases={}) == replace(other, cases={})
+        if not alike:
+            raise UsageError(
+                f"{self.label} was measured with two models or settings: update the baseline with "
+                "one of them"
+            )
         for case_id, case in self.cases.items():
-            if not alike or not case.equals(other.cases.get(case_id, case)):
+            if not case.equals(other.cases.get(case_id, case)):
                 raise UsageError(
                     f"{self.label} was measured twice with different outcomes (case {case_id!r}): "
                     "give the two harnesses different names (an attribute `name`), or their cases "
                     "different ids"
                 )
+        return self.filled_up(other)
+
+    def filled_up(self, other: Entry) -> Entry:
+        """This entry with those cases of another that it lacks."""
         return replace(self, cases=dict(sorted({**other.cases, **self.cases}.items())))
 
 
@@ -156,8 +165,9 @@ def decision_digest(case: FailureCase) -> str:
         ["user", turn.text] if isinstance(turn, UserTurn) else _parts(turn.action)
         for turn in case.trajectory.steps
     ]
-    candidates = {name: _parts(action) for name, action in case.candidates().items()}
-    decided = json.dumps([case.trajectory.goal, turns, candidates])
+    correct = None if case.correct is None else _parts(case.correct)
+    others = sorted(json.dumps(_parts(action)) for action in case.distractors)
+    decided = json.dumps([case.trajectory.goal, turns, _parts(case.failed.action), correct, others])
     return blake2b(decided.encode(), digest_size=6).hexdigest()
 
 

@@ -15,12 +15,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from pytest_failgain.atomic import remove_leftovers, write_atomically
 from pytest_failgain.baseline.entry import Entry, KeptCase, Model
 from pytest_failgain.errors import CaseError, UsageError
 from pytest_failgain.json_fields import Fields
+from pytest_failgain.models import default_cache_dir
 
 FORMAT = 1
 
@@ -48,24 +49,32 @@ def read_baseline(path: Path) -> dict[_Key, Entry]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read the baseline {path}: {error}") from error
+        raise UsageError(
+            f"can't read the baseline {path}: {error}; give a file with --failgain-baseline"
+        ) from error
     try:
         value = json.loads(content, object_pairs_hook=_unique)
         return {(one.environment, one.harness): one for one in _read(value)}
     except (CaseError, ValueError, RecursionError) as error:
-        hint = "resolve the conflict in it" if "<<<<<<<" in content else "restore it"
+        marked = next((n for n, at in enumerate(content.split("\n"), 1) if at[:7] == "<<<<<<<"), 0)
+        if marked:
+            raise UsageError(
+                f"the baseline {path} holds both sides of a merge (line {marked}): take one of "
+                "them, then write it anew with --failgain-update-baseline"
+            ) from None
         raise UsageError(
-            f"the baseline {path} can't be used: {error}; {hint}, or delete it and write it anew "
-            "with --failgain-update-baseline"
+            f"the baseline {path} can't be used: {error if content.strip() else 'it is empty'}; "
+            "restore it, or delete it and write it anew with --failgain-update-baseline"
         ) from None
 
 
-def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
+def update_baseline(path: Path, measured: Iterable[Entry], *, whole: bool = True) -> list[Entry]:
     """Put `measured` into the file at `path` and leave its other entries as they are.
 
     An entry that differs from the kept one by no more than rounding stays as it is, and of entries
-    of one name with different cases all cases are kept. The file is replaced whole or not at all,
-    and not touched where nothing changes. Returns what was written.
+    of one name with different cases all cases are kept. Unless `measured` is the `whole` of what
+    there is to measure, cases of an entry that it lacks stay, too. The file is replaced whole or
+    not at all, and not touched where nothing changes. Returns what was written.
 
     Raises:
         UsageError: when the file there can't be read or the new one can't be written, or when two
@@ -75,6 +84,8 @@ def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
     try:
         with _alone(path):
             known = read_baseline(path)
+            if not whole:
+                new = {key: _beside_kept(entry, known.get(key)) for key, entry in new.items()}
             written = {
                 key: entry
                 for key, entry in new.items()
@@ -92,12 +103,24 @@ def update_baseline(path: Path, measured: Iterable[Entry]) -> list[Entry]:
     return list(written.values())
 
 
+def _beside_kept(entry: Entry, known: Entry | None) -> Entry:
+    """`entry` with the cases that are kept of the same model and settings."""
+    if known is None or replace(known, cases={}) != replace(entry, cases={}):
+        return entry
+    return entry.filled_up(known)
+
+
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Let no other run update the same file until this one is done."""
-    # Not beside the file: that is the user's repository.
+    # Not beside the file, which is in the user's repository.
     digest = blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest()
-    with FileLock(Path(tempfile.gettempdir()) / f"failgain-{digest}.lock"):
+    lock = FileLock(default_cache_dir() / "locks" / f"{digest}.lock")
+    with contextlib.ExitStack() as held:
+        # Where there is no place for a lock, there is hardly a second run either.
+        with contextlib.suppress(OSError):
+            Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock)
         yield
 
 
@@ -131,7 +154,9 @@ def _written(entries: Mapping[_Key, Entry]) -> bytes:
 
 
 def _read(value: object) -> Iterator[Entry]:
-    whole = Fields(value, ("failgain_baseline", "entries"))
+    if not isinstance(value, dict):
+        raise CaseError("it holds no JSON object")
+    whole = _complete(value, ("failgain_baseline", "entries"), "")
     version = whole.required("failgain_baseline", "the number of the format")
     if version != FORMAT:
         raise CaseError(
@@ -144,8 +169,9 @@ def _read(value: object) -> Iterator[Entry]:
 
 
 def _entry(environment: str, harness: str, value: object, at: str) -> Entry:
-    entry = Fields(value, ("model", "settings", "cases"), at)
-    model = Fields(entry.value("model"), [one.name for one in fields(Model)], f"{at}.model")
+    entry = _complete(value, ("model", "settings", "cases"), at)
+    names = [one.name for one in fields(Model)]
+    model = _complete(entry.value("model"), names, f"{at}.model")
     return Entry(
         harness=harness,
         environment=environment,
@@ -166,8 +192,10 @@ def _entry(environment: str, harness: str, value: object, at: str) -> Entry:
 
 
 def _case(value: object, at: str) -> KeptCase:
-    case = Fields(value, [one.name for one in fields(KeptCase)], at)
+    case = _complete(value, [one.name for one in fields(KeptCase)], at)
     share = case.value("repeat_probability")
+    if share is not None and not 0 <= case.number("repeat_probability") <= 1:
+        raise CaseError(f"{case.path('repeat_probability')!r} must be between 0 and 1, not {share}")
     return KeptCase(
         task=case.text("task"),
         decision=case.text("decision"),
@@ -176,6 +204,14 @@ def _case(value: object, at: str) -> KeptCase:
         greedy_repeat=case.flag("greedy_repeat", False),
         record="\n".join(case.texts("record")),
     )
+
+
+def _complete(value: object, names: Sequence[str], at: str) -> Fields:
+    """An object with all of these fields: one that lacks a value would not be held to it."""
+    found = Fields(value, names, at)
+    for name in names:
+        found.required(name, "there")
+    return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

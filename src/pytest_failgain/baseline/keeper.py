@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_failgain.baseline.comparison import Comparison, Limits, compare
-from pytest_failgain.baseline.entry import Setting, entry_of
+from pytest_failgain.baseline.comparison import Comparison, Limits, compare, named
+from pytest_failgain.baseline.entry import Entry, Setting, entry_of
 from pytest_failgain.baseline.file import read_baseline
+from pytest_failgain.errors import UsageError
 
 if TYPE_CHECKING:
     from pytest_failgain.measurement import Measurement
+
+
+_NAMELESS = "<lambda>"
 
 
 def ignore_comparison(comparison: Comparison) -> None:
@@ -25,31 +28,42 @@ class BaselineKeeper:
     """The baseline file at `path`, for measurements that are made with `settings`.
 
     With `updating`, what is measured is to become the baseline, so that nothing is a regression.
-    `model` is the name to give for the model. `on_compared` is told of every comparison.
+    `command` is what a user runs to write it. `on_compared` is told of every comparison.
     """
 
     path: Path
     settings: Mapping[str, Setting] = field(default_factory=dict)
     updating: bool = False
-    model: str | None = None
+    command: str = "pytest --failgain-update-baseline"
     on_compared: Callable[[Comparison], None] = ignore_comparison
-
-    @property
-    def command(self) -> str:
-        """What a user runs to write the baseline."""
-        model = ["--failgain-model", self.model] if self.model else []
-        return shlex.join(["pytest", *model, "--failgain-update-baseline"])
 
     def compare(self, measurement: Measurement, limits: Limits) -> Comparison:
         """`measurement` beside its entry in the file.
 
         Raises:
-            UsageError: when the file can't be used.
+            UsageError: when the file can't be used, or the harness has no name to be found by.
         """
+        if _NAMELESS in measurement.harness:
+            raise UsageError(
+                f"the harness {measurement.harness!r} has no name to be found by in a baseline: "
+                "define it with def, or give it an attribute `name`"
+            )
         now = entry_of(measurement, self.settings)
-        before = read_baseline(self.path).get((now.environment, now.harness))
-        comparison = compare(now, before, limits)
+        entries = read_baseline(self.path)
+        skipped = {skip.case_id: skip.reason for skip in measurement.skips}
+        comparison = replace(
+            compare(now, entries.get((now.environment, now.harness)), limits, skipped),
+            path=self.path,
+        )
+        if comparison.verdict == "missing":
+            comparison = replace(comparison, reason=self._why_missing(entries.values()))
         if self.updating:
             comparison = replace(comparison, verdict="updated")
         self.on_compared(comparison)
         return comparison
+
+    def _why_missing(self, others: Iterable[Entry]) -> str:
+        if not self.path.exists():
+            return f"there is no file {self.path}"
+        labels = named([entry.label for entry in others])
+        return f"{self.path.name} has no entry of that name, but of: {labels or 'nothing'}"

@@ -42,6 +42,11 @@ def number(estimate: Interval, decimals: int) -> str:
     return f"{estimate.value:.{decimals}f}" if estimate.n else "-"
 
 
+def share(value: float | None) -> str:
+    """`0.83`, or `-` where it is not known."""
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+
+
 def percent(share: float) -> str:
     """`83%`, or `-` where nothing is known."""
     # A rounded zero has no sign.

@@ -14,6 +14,7 @@ from pytest_failgain.atomic import write_atomically
 from pytest_failgain.scoring.template_tokenizer import TemplateTokenizer
 
 _FORMAT = 1
+_MOST_FILES = 20  # of some megabytes each
 
 # Another version of one of these may load another tokenizer, or run the model in another way.
 _MADE_WITH = ("transformers", "tokenizers", "torch")
@@ -101,12 +102,19 @@ class FactsFile:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path, checksum + b"\n" + content)
+            self._make_room()
         except OSError as error:
             self.warn(
                 f"what is known of the model can't be kept at {self.path} "
                 f"({error.strerror or error}): it is loaded again by the next run; free the disk, "
                 "or make the folder writable"
             )
+
+    def _make_room(self) -> None:
+        """Let the oldest files go: whoever measures each checkpoint of a training has many."""
+        files = sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+        for file in files[:-_MOST_FILES]:
+            file.unlink(missing_ok=True)
 
     def _of(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from pytest_failgain.baseline.comparison import Limits
 from pytest_failgain.case_files import load_cases
 from pytest_failgain.conditions import DEFAULT_CONDITIONS
 from pytest_failgain.failgain import Failgain
-from pytest_failgain.harnesses import Harness
+from pytest_failgain.harnesses import Harness, RemediedHarness
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.suites.expansion import SuiteTest
 from pytest_failgain.suites.suite import NO_REMEDY, EnvironmentCases, Regression
@@ -27,6 +27,8 @@ def check(test: SuiteTest, failgain: Failgain, harness: Harness) -> None:
         FailgainError: when it can't be measured or compared.
     """
     source = test.source
+    if test.label:
+        harness = RemediedHarness(test.label, harness)
     if isinstance(source, EnvironmentCases):
         cases = failgain.environment(source.environment).cases(source.count)
     else:

@@ -18,7 +18,8 @@ _T = TypeVar("_T")
 class SuiteTest:
     """One measurement with what is asked of it; `harness` is None for the fixture's.
 
-    `name` is unique within the suite.
+    `name` is unique within the suite. `label` is what the harness is called there where its own
+    name is that of another one as well, else empty.
     """
 
     name: str
@@ -26,6 +27,7 @@ class SuiteTest:
     source: CaseSource
     harness: HarnessName | None
     remedy: str
+    label: str = ""
 
 
 def tests_of(suite: Suite) -> Iterator[SuiteTest]:
@@ -40,7 +42,9 @@ def tests_of(suite: Suite) -> Iterator[SuiteTest]:
         seen[name] += 1
         # Labels may have hyphens, so that different ones can give one name.
         numbered = f"{name}-{seen[name]}" if seen[name] > 1 else name
-        yield SuiteTest(numbered, suite, source, harness, remedy)
+        is_shared = harness is not None and harness_label != _short_harness(harness)
+        label = harness_label if is_shared else ""
+        yield SuiteTest(numbered, suite, source, harness, remedy, label)
 
 
 def _harnesses(suite: Suite) -> list[tuple[str, HarnessName | None]]:

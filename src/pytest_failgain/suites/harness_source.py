@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType, TracebackType
 
@@ -15,10 +16,11 @@ from pytest_failgain.harnesses import VERBATIM, Harness
 from pytest_failgain.suites import suite
 
 
-def harness_named(text: str, place: str) -> Harness:
+def harness_named(text: str, place: str, folder: Path | None = None) -> Harness:
     """The reference harness, or what "package.module:function" names, imported.
 
-    `place` says in errors which file and line named it.
+    `place` says in errors which file and line named it. A module in `folder`, where it was named,
+    must not be another one of the same name that was imported before.
 
     Raises:
         UsageError: when there is no such module or function, or it can't be called.
@@ -28,6 +30,8 @@ def harness_named(text: str, place: str) -> Harness:
         return VERBATIM
     module_name, _, path = text.partition(":")
     found: object = _imported(module_name, place)
+    if folder is not None:
+        _check_origin(module_name, folder, place)
     walked = module_name
     for name in path.split("."):
         if not hasattr(found, name):
@@ -48,13 +52,33 @@ def search_beside(path: Path, import_mode: str) -> None:
 
     That puts the folder, or the first one above it that is no package, on `sys.path`.
     """
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
+    folder = root_beside(path)
     if import_mode == "importlib" or str(folder) in sys.path:
         return
     sys.path.insert(len(sys.path) if import_mode == "append" else 0, str(folder))
     importlib.invalidate_caches()
+
+
+def root_beside(path: Path) -> Path:
+    """The folder of the file at `path`, or the first one above it that is no package."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _check_origin(name: str, folder: Path, place: str) -> None:
+    """Refuse a module that was imported from elsewhere, where `folder` has one of that name."""
+    top = name.partition(".")[0]
+    spec = PathFinder.find_spec(top, [str(folder)])
+    imported = getattr(sys.modules[top], "__file__", None)
+    if spec is None or spec.origin is None or imported is None:
+        return
+    if Path(spec.origin).resolve() != Path(imported).resolve():
+        raise UsageError(
+            f"{place}: the module {top!r} was imported from {imported} before, and not from "
+            f"{spec.origin}; give one of the two another name"
+        )
 
 
 def _imported(name: str, place: str) -> ModuleType:
