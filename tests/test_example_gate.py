@@ -32,12 +32,13 @@ def edit(example: pytest.Pytester, old: str, new: str) -> None:
     file.write_text(text.replace(old, new), "utf-8")
 
 
-def build(example: pytest.Pytester) -> pytest.RunResult:
+def build(example: pytest.Pytester, *args: str) -> pytest.RunResult:
     return example.runpytest_subprocess(
         "--failgain-model=smollm2-135m-q4_1",
         f"--failgain-cache-dir={CACHE}",
         "tests/test_failure_record.py",
         f"-k={GATE}",
+        *args,
     )
 
 
@@ -71,3 +72,10 @@ def test_quoting_the_failed_call_is_red_and_says_so_on_the_first_line(
 def test_another_wording_of_the_explanation_stays_green(example: pytest.Pytester) -> None:
     edit(example, "Note from the desk: {what} was turned down", "The desk turned {what} down")
     build(example).assert_outcomes(passed=1, deselected=3)
+
+
+def test_numbers_computed_anew_on_another_number_of_threads_are_no_regression(
+    example: pytest.Pytester,
+) -> None:
+    result = build(example, "--failgain-no-cache", "--failgain-threads=1")
+    result.assert_outcomes(passed=1, deselected=3)

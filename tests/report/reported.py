@@ -54,14 +54,29 @@ def comparisons() -> list[Comparison]:
     """A regression, no regression, nothing to compare with, and what can't be compared."""
     now = entry_of(VERBATIM)
     better = entry_of(
-        measured(
-            {case_id: gain + 0.5 for case_id, gain in GAINS.items()},
-            repeat=dict.fromkeys(GAINS, 0.4),
+        with_records(
+            measured(
+                {case_id: gain + 0.5 for case_id, gain in GAINS.items()},
+                repeat=dict.fromkeys(GAINS, 0.4),
+            ),
+            # That of case1 is as it is now.
+            dict.fromkeys(GAINS, "assistant\nIt failed.\nError: no\n")
+            | {"case1": VERBATIM.records["case1"]},
         )
     )
     other = replace(now, model=replace(now.model, weights="other"))
     fewer = replace(now, cases={key: now.cases[key] for key in list(now.cases)[:8]})
-    return [compare(now, before) for before in (better, fewer, None, other)]
+    missing = replace(compare(now, None), reason="there is no file kept.json")
+    return [compare(now, better), compare(now, fewer), missing, compare(now, other)]
+
+
+def hostile_regression(text: str) -> Comparison:
+    """A regression of a case whose id, and whose record now, are `text`, as is the harness."""
+    before, now = (
+        entry_of(with_records(measured({text: gain}, harness=text), {text: record}))
+        for gain, record in ((1.0, ""), (-1.0, text))
+    )
+    return compare(now, before)
 
 
 def findings(*measurements: Measurement) -> Findings:

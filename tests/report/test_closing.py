@@ -132,8 +132,8 @@ def given(**paths: Path) -> Settings:
 def test_outputs_that_can_be_written_are_not_touched(tmp_path: Path) -> None:
     there = tmp_path / "there.json"
     there.write_text("of an earlier run")
-    check_outputs(given(json=there, html=tmp_path / "a" / "b" / "out.html"))
-    check_outputs(Settings())
+    check_outputs(given(json=there, html=tmp_path / "a" / "b" / "out.html"), tmp_path)
+    check_outputs(Settings(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["there.json"]
     assert there.read_text() == "of an earlier run"
 
@@ -144,17 +144,38 @@ def test_an_output_below_a_file_is_refused_before_the_run(tmp_path: Path) -> Non
     with pytest.raises(
         pytest.UsageError, match=r"^--failgain-html: can't write the report .*out\.html: "
     ):
-        check_outputs(given(html=path))
+        check_outputs(given(html=path), tmp_path)
 
 
 def test_a_folder_is_no_output(tmp_path: Path) -> None:
     with pytest.raises(pytest.UsageError, match=r"^--failgain-json: can't write .*: Is a direc"):
-        check_outputs(given(json=tmp_path))
+        check_outputs(given(json=tmp_path), tmp_path)
 
 
 def test_two_reports_do_not_go_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with pytest.raises(
-        pytest.UsageError, match=r"^--failgain-json and --failgain-html: both reports would go to "
+        pytest.UsageError, match=r"^--failgain-json and --failgain-html: both would go to "
     ):
-        check_outputs(given(json=path, html=tmp_path / "a" / ".." / "out"))
+        check_outputs(given(json=path, html=tmp_path / "a" / ".." / "out"), tmp_path)
+
+
+def test_a_report_does_not_go_over_the_baseline(tmp_path: Path) -> None:
+    with pytest.raises(
+        pytest.UsageError, match=r"^the baseline and --failgain-json: both would go to "
+    ):
+        check_outputs(given(json=tmp_path / "failgain-baseline.json"), tmp_path)
+    with pytest.raises(pytest.UsageError, match=r"^--failgain-baseline and --failgain-html: both "):
+        check_outputs(given(baseline=tmp_path / "a", html=tmp_path / "a"), tmp_path)
+
+
+def test_a_baseline_that_can_not_be_written_is_told_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    settings = given(baseline=tmp_path / "file" / "kept.json")._replace(
+        update_baseline=True, sources={"update_baseline": "--failgain-update-baseline"}
+    )
+    with pytest.raises(
+        pytest.UsageError, match=r"^--failgain-update-baseline: can't write the baseline "
+    ):
+        check_outputs(settings, tmp_path)
+    check_outputs(settings._replace(update_baseline=False), tmp_path)

@@ -10,13 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from reported import DESCRIBED, DRIVEN, VERBATIM, Read, document, everything, findings, with_records
+from reported import (
+    DESCRIBED,
+    DRIVEN,
+    VERBATIM,
+    Read,
+    document,
+    everything,
+    findings,
+    hostile_regression,
+    with_records,
+)
 
 from fake_scorer import measured
 from pytest_failgain.options import Settings
 from pytest_failgain.report.characters import visible
 from pytest_failgain.report.document import document_of
 from pytest_failgain.report.github import MOST_BYTES, step_summary
+from pytest_failgain.report.regressions import RECORD_UNCHANGED
 from pytest_failgain.stash import Findings
 from strategies import quick
 
@@ -60,7 +71,13 @@ def test_verdicts_come_first_then_the_baseline_then_the_tables() -> None:
     parsed = rendered(summary(everything()))
     headings = [one.text for one in parsed.elements if one.tag in ("h2", "h3")]
     assert headings[:4] == [
-        "failgain: 1 harmful, 1 fine, 1 unknown, 1 regression, 2 rolled out",
+        ", ".join(
+            [
+                *("failgain: 1 harmful", "1 fine", "1 unknown"),
+                *("1 regression", "1 not comparable", "1 without a baseline"),
+                "2 rolled out",
+            ]
+        ),
         "Compared with the baseline",
         "own cases: 10 cases of 10 tasks, fake (a hash, float32)",
         "own cases: 0 cases of 0 tasks, fake (a hash, float32)",
@@ -75,7 +92,14 @@ def test_verdicts_come_first_then_the_baseline_then_the_tables() -> None:
     assert any(row.startswith("described 🟢 fine 10 ") for row in rows)
     assert any(row.startswith("verbatim 10 40% [10%, 70%] ") for row in rows)
     notes = [one.text for one in parsed.all("li")]
-    assert any(note.startswith("verbatim on own cases: regression: repeat prob") for note in notes)
+    compared = [note for note in notes if note.startswith(("🔴", "⚪", "🟢"))]
+    assert compared[0].splitlines()[0] == "🔴 verbatim on own cases: regression"
+    assert compared[1].startswith("⚪ verbatim on own cases: not comparable: the model's weights ")
+    assert compared[2] == "⚪ verbatim on own cases: no baseline: there is no file kept.json"
+    assert compared[3].startswith("🟢 verbatim on own cases: no regression: repeat probability ")
+    assert (
+        "repeat probability 0.400 -> 0.750, +0.350 [+0.350, +0.350], n = 10 (+0.05 allowed)"
+    ) in notes
     assert any(note.startswith("described: gain +0.619 [") for note in notes)
     assert "nothing was kept" in notes
     paragraphs = [one.text for one in parsed.all("p")]
@@ -93,6 +117,32 @@ def test_the_worst_cases_of_harmful_harnesses_can_be_unfolded() -> None:
     ]
     assert len(rows) == 6
     assert parsed.all("pre")[0].text == "assistant\nsend(to='case0')\nError: no\n"
+
+
+def test_what_got_worse_since_the_baseline_can_be_unfolded() -> None:
+    parsed = rendered(summary(everything()))
+    assert parsed.all("summary")[0].text == "what got worse in verbatim on own cases"
+    rows = [" ".join(one.text.split()) for one in parsed.all("tr")]
+    assert rows[:3] == [
+        "case gain/token before now repeat p before now greedy before now",
+        "case0 -0.500 -1.000 0.40 0.75 - repeat",
+        "case1 -0.375 -0.875 0.40 0.75 - repeat",
+    ]
+    assert parsed.all("pre")[0].text.splitlines() == [
+        *(" assistant", "-It failed.", "+send(to='case0')", " Error: no", " "),
+    ]
+    unchanged = [one.text for one in parsed.all("p") if one.text.startswith("case1: ")]
+    assert unchanged == [f"case1: {RECORD_UNCHANGED}"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_regression_of_hostile_texts_has_no_markup(text: str) -> None:
+    parsed = rendered(summary(Findings([], [], [hostile_regression(text)], {})))
+    assert {one.tag for one in parsed.elements} <= tags()
+    shown = visible(text)
+    assert parsed.all("summary")[0].text.startswith(f"what got worse in {shown}".rstrip())
+    lines = parsed.all("pre")[0].text.split("\n")
+    assert "\n".join(line[1:] for line in lines if line[:1] != "-") == shown
 
 
 @pytest.mark.parametrize("kind", ["measured", "rolled out", "both"])
@@ -140,7 +190,8 @@ def test_what_has_no_room_is_left_out_and_named() -> None:
     assert short.startswith("## failgain: 1 harmful, 0 fine")
     least = step_summary(document_of(everything(), Settings()), most_bytes=300)
     assert len(least.encode()) < 1_000
-    assert re.search(r"Left out, for want of room: baseline, own cases, rollouts in tool", least)
+    assert re.search(r"Left out, for want of room: baseline, what got worse in verb", least)
+    assert re.search(r", own cases, rollouts in tool", least)
 
 
 def test_very_much_stays_far_below_the_limit_of_a_step() -> None:

@@ -17,9 +17,11 @@ from reported import (
     SETTINGS,
     VERBATIM,
     Read,
+    comparisons,
     document,
     everything,
     findings,
+    hostile_regression,
     read,
     with_records,
 )
@@ -38,6 +40,7 @@ from pytest_failgain.report.page import (
     shade_of,
     shown_groups,
 )
+from pytest_failgain.report.regressions import RECORD_UNCHANGED
 from pytest_failgain.stash import Findings
 from strategies import quick
 
@@ -89,9 +92,15 @@ def row_of(parsed: Read, name: str) -> str:
 
 def test_the_page_tells_the_verdict_of_every_harness_in_words() -> None:
     parsed = page(everything())
-    assert parsed.all("title")[0].text == "failgain: 1 harmful, 1 fine, 1 regression"
+    assert parsed.all("title")[0].text == (
+        "failgain: 1 harmful, 1 fine, 1 regression, 1 not comparable, 1 without a baseline"
+    )
     tiles = [" ".join(one.text.split()) for one in parsed.all("li") if one.attributes.get("class")]
-    assert tiles[:5] == ["1 harmful", "1 fine", "1 unknown", "1 regression", "2 rolled out"]
+    assert tiles[:7] == [
+        *("1 harmful", "1 fine", "1 unknown"),
+        *("1 regression", "1 not comparable", "1 without a baseline"),
+        "2 rolled out",
+    ]
     low, high = VERBATIM.estimates["corrective_gain_per_token"].interval
     assert row_of(parsed, "verbatim ▼").startswith(
         f"verbatim ▼ harmful 10 -0.438 [{low:+.3f}, {high:+.3f}] "
@@ -108,13 +117,70 @@ def test_the_page_compares_with_the_baseline_and_shows_rollouts_with_their_succe
     text = " ".join(text_of(parsed).split())
     assert "▼ regression repeat probability ▼ 0.400 → 0.750 +0.350 [+0.350, +0.350] +0.05" in text
     assert "greedy repeat 0.000 → 0.200 " in text
-    assert "The baseline has no entry of this name" in text
+    assert "? no baseline there is no file kept.json" in text
+    assert "-0.1" in row_of(parsed, "gain per token ▼")
     assert "the model's weights differ" in text
     assert "2 cases not in the baseline: case8, case9" in text
     assert row_of(parsed, "verbatim 10 40%").startswith("verbatim 10 40% [10%, 70%] ")
     assert "described: solved +0.30 [" in text
     assert "verbatim: 1 of 11 rollouts not started: too long" in text
     assert "nothing was kept" in text
+
+
+def test_what_got_worse_and_why_stands_before_the_tables() -> None:
+    parsed = page(everything())
+    assert parsed.all("h2")[0].text == "Compared with the baseline"
+    names = [" ".join(one.text.split()) for one in parsed.all("th", scope="rowgroup")]
+    verdicts = [
+        " ".join(one.text.split())
+        for one in parsed.all("td")
+        if one.attributes.get("class", "").startswith("words verdict ")
+    ]
+    assert names == ["verbatim on own cases"] * 2
+    assert verdicts[:4] == ["▼ regression", "? not comparable", "? no baseline", "● no regression"]
+    (worse,) = parsed.all("details", class_="worse")
+    assert "open" in worse.attributes
+    assert row_of(parsed, "case0") == "case0 -0.500 → -1.000 0.40 → 0.75 no → yes"
+    assert row_of(parsed, "case9") == "case9 +0.625 → +0.125 0.40 → 0.75 no → no"
+    assert "The record of case0: - in the baseline, + now" in worse.text
+    assert parsed.all("pre", class_="diff")[0].text.splitlines() == [
+        *(" assistant", "-It failed.", "+send(to='case0')", " Error: no", " "),
+    ]
+    assert parsed.all("del")[0].text == "-It failed.\n"
+    assert parsed.all("ins")[0].text == "+send(to='case0')\n"
+    # That of case1 did not change.
+    assert len(parsed.all("pre", class_="diff")) == 2
+    assert worse.text.count(RECORD_UNCHANGED) == 1
+
+
+def test_what_got_worse_while_the_baseline_is_written_is_folded() -> None:
+    updated = replace(comparisons()[0], verdict="updated")
+    parsed = page(Findings([], [], [updated], {}))
+    (worse,) = parsed.all("details", class_="worse")
+    assert "open" not in worse.attributes
+    assert "updated, though worse than its limits allow" in text_of(parsed)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_regression_of_hostile_texts_has_no_markup(text: str) -> None:
+    parsed = page(Findings([], [], [hostile_regression(text)], {}))
+    (diff,) = parsed.all("pre", class_="diff")
+    lines = diff.text.removesuffix("\n").split("\n")
+    assert "\n".join(line[1:] for line in lines if line[:1] != "-") == visible(text)
+    assert parsed.all("span", class_="name")[0].text == f"{visible(text)} on own cases"
+
+
+def test_long_records_and_many_regressions_are_cut_and_the_page_says_so() -> None:
+    long = "\n".join("x" * 20_000 + str(number) for number in range(300))
+    one = hostile_regression(long)
+    many = [replace(one, now=replace(one.now, harness=f"h{number}")) for number in range(25)]
+    text = html_report(document_of(Findings([], [], many, {}), SETTINGS))
+    assert len(text) < 1_500_000
+    parsed = read(text)
+    assert len(parsed.all("details", class_="worse")) == 20
+    assert "Of 25 regressions, 20 are shown case by case." in text_of(parsed)
+    assert parsed.all("ins")[0].text == f"+{'x' * 499}… (19,502 more characters)\n"
+    assert "… and " in parsed.all("pre", class_="diff")[0].text
 
 
 def test_a_page_of_nothing_says_so() -> None:
@@ -322,7 +388,7 @@ def test_every_text_stands_out_from_its_ground(theme: str) -> None:
     )
     shades = [f"{way}{strength}" for way in "ud" for strength in range(1, 5)]
     words = ["ink", "quiet", "harmful", "fine", "unknown", "link", "careful"]
-    pairs = [("ink", shade) for shade in shades]
+    pairs = [("ink", shade) for shade in (*shades, "gone", "new")]
     pairs += [(word, ground) for word in words for ground in ("ground", "panel")]
     for text, ground in pairs:
         lighter, darker = sorted((luminance(values[text]), luminance(values[ground])), reverse=True)
@@ -357,16 +423,17 @@ def test_huge_texts_are_cut_and_fewer_cases_shown_so_that_the_page_stays_usable(
     ids = [f"case{number}-{'x' * 100_000}" for number in range(3)]
     cases = {f"{case_id}{', ' * 5_000}": -1.0 for case_id in ids}
     huge = with_records(measured(cases))
-    text = html_report(document(huge, *(replace(huge, harness=f"h{n}") for n in range(8))))
-    assert len(text) < 9 * 400_000
-    parsed = read(text)
+    page_text = html_report(document(huge, *(replace(huge, harness=f"h{n}") for n in range(8))))
+    assert len(page_text) < 9 * 400_000
+    parsed = read(page_text)
     # At least one of each measurement.
     assert len(parsed.all("details", class_="case")) >= 9
     gaps = [one.text for one in parsed.all("span", class_="gap")]
-    assert f"[… {len(huge.rows[0].text) - 8_000:,} characters are left out here" in gaps[0]
-    action = huge.rows[0].text
-    before, gap, after = parsed.all("pre")[0].text.partition(gaps[0])
-    assert (before, gap, after) == (action[:4_000], gaps[0], action[-4_000:])
+    goal, action = huge.cases[0].trajectory.goal, huge.rows[0].text
+    for place, text in ((parsed.all("dd")[0], goal), (parsed.all("pre")[0], action)):
+        gap = next(one for one in gaps if one in place.text)
+        assert f"[… {len(text) - 8_000:,} characters are left out here" in gap
+        assert place.text.partition(gap) == (text[:4_000], gap, text[-4_000:])
 
 
 @pytest.mark.slow

@@ -85,7 +85,14 @@ def test_the_schema_demands_every_key_that_it_tells_of() -> None:
 def test_a_report_of_everything_fits_the_schema() -> None:
     value = report(everything())
     assert value["failgain_report"] == 1
-    assert value["counts"] == {"harmful": 1, "fine": 1, "unknown": 1, "regressions": 1}
+    assert value["counts"] == {
+        "harmful": 1,
+        "fine": 1,
+        "unknown": 1,
+        "regressions": 1,
+        "not_comparable": 1,
+        "without_a_baseline": 1,
+    }
     assert value["caution"].startswith("Repeating less is not succeeding more")
     assert value["notes"] == ["nothing was kept"]
     assert value["settings"] == [
@@ -185,10 +192,36 @@ def test_comparisons_tell_what_changed_and_what_was_allowed() -> None:
     assert (share["before"], share["now"], share["allowed"]) == (0.4, 0.75, 0.05)
     assert share["difference"]["value"] == pytest.approx(0.35)
     assert share["regressed"] is True
-    assert changes["greedy repeat"]["regressed"] is False
+    assert (changes["greedy repeat"]["exceeds"], changes["greedy repeat"]["regressed"]) == (
+        True,
+        False,
+    )
     assert fine["added"] == ["case8", "case9"]
     assert (missing["verdict"], missing["changes"]) == ("missing", [])
+    assert missing["reason"] == "there is no file kept.json"
     assert other["reason"].startswith("the model's weights differ")
+
+
+def test_comparisons_have_every_case_in_the_baseline_and_now() -> None:
+    regressed, fine, missing, _ = report(everything())["comparisons"]
+    assert [case["case"] for case in regressed["cases"]] == list(GAINS)
+    assert regressed["cases"][0] == {
+        "case": "case0",
+        "before": {
+            "gain_per_token": -0.5,
+            "repeat_probability": 0.4,
+            "greedy_repeat": False,
+            "record": "assistant\nIt failed.\nError: no\n",
+        },
+        "now": {
+            "gain_per_token": -1.0,
+            "repeat_probability": 0.75,
+            "greedy_repeat": True,
+            "record": "assistant\nsend(to='case0')\nError: no\n",
+        },
+    }
+    assert len(fine["cases"]) == 8
+    assert missing["cases"] == []
 
 
 def test_rollouts_tell_success_beside_repetition() -> None:
@@ -257,7 +290,10 @@ def test_the_page_tells_of_every_main_key() -> None:
     page = documented("reports.md")
     measurement = SCHEMA["$defs"]["measurement"]["properties"]
     case = SCHEMA["$defs"]["case"]["properties"]
-    for key in (*SCHEMA["properties"], *measurement, *case):
+    compared = SCHEMA["$defs"]["comparison"]["properties"]
+    change = compared["changes"]["items"]["properties"]
+    kept = SCHEMA["$defs"]["kept_case"]["properties"]
+    for key in (*SCHEMA["properties"], *measurement, *case, *compared, *change, *kept):
         assert f"`{key}`" in page
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest_failgain
 from pytest_failgain.baseline.comparison import Comparison
+from pytest_failgain.baseline.comparison import Verdict as BaselineVerdict
 from pytest_failgain.measurement import CaseValues, Measurement, Skip
 from pytest_failgain.options import OPTIONS, Settings
 from pytest_failgain.report.comparisons import distinct_comparisons
@@ -26,6 +27,12 @@ from pytest_failgain.rollout.results import Rollouts
 from pytest_failgain.scoring.protocol import ModelIdentity
 from pytest_failgain.stash import Findings
 from pytest_failgain.statistics import Estimate
+
+_FAILURES: Mapping[str, BaselineVerdict] = {
+    "regressions": "regression",
+    "not_comparable": "not comparable",
+    "without_a_baseline": "missing",
+}
 
 # The values of a case, in the order in which reports give them.
 CASE_VALUES = tuple(
@@ -126,9 +133,19 @@ class Document:
         return Counter(one.verdict for group in self.groups for one in group.measurements)
 
     @property
-    def outcomes(self) -> Counter[str]:
-        """How many comparisons with the baseline have each verdict."""
-        return Counter(one.verdict for one in self.comparisons)
+    def failures(self) -> dict[str, int]:
+        """How many comparisons with the baseline came to each of what fails a test."""
+        counts = Counter(one.verdict for one in self.comparisons)
+        return {name: counts[verdict] for name, verdict in _FAILURES.items()}
+
+    @property
+    def failure_lines(self) -> tuple[str, ...]:
+        """The same in words: regressions always, the others where there are any."""
+        return tuple(
+            f"{count} {name.replace('_', ' ').removesuffix('s' if count == 1 else '')}"
+            for name, count in self.failures.items()
+            if count or name == "regressions"
+        )
 
 
 def document_of(findings: Findings, settings: Settings) -> Document:

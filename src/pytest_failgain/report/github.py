@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_failgain.baseline.comparison import Comparison, Verdict, change_line
+from pytest_failgain.baseline.worst import CasePair
 from pytest_failgain.report.characters import shortened, visible
-from pytest_failgain.report.comparisons import comparison_line
+from pytest_failgain.report.comparisons import comparison_line, verdict_words
 from pytest_failgain.report.document import Document, MeasurementGroup, ReportedMeasurement
 from pytest_failgain.report.markdown import markdown_table
 from pytest_failgain.report.measurements import (
@@ -18,7 +20,15 @@ from pytest_failgain.report.measurements import (
     measurement_cells,
     measurement_heading,
 )
+from pytest_failgain.report.numbers import share
 from pytest_failgain.report.page import worst_first
+from pytest_failgain.report.regressions import (
+    RECORD_UNCHANGED,
+    RecordDiff,
+    Regression,
+    by_urgency,
+    regressions,
+)
 from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
 from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.rollouts import rollout_cells, rollout_heading, rollout_notes
@@ -27,6 +37,7 @@ from pytest_failgain.report.rollouts import rollout_cells, rollout_heading, roll
 MOST_BYTES = 200_000
 
 _WORST_SHOWN = 5
+_DIFFS_SHOWN = 2
 _LINE = 300
 _RECORD = 1_500
 
@@ -34,6 +45,8 @@ _RECORD = 1_500
 _MARKUP = re.compile(r"[^\w ,%/.+-]|_|(?<!\d)\.|\.(?!\d)|[+-](?!\w)|^ ")
 
 _WORDS = {"harmful": "🔴 harmful", "fine": "🟢 fine", "unknown": "⚪ unknown"}
+# White is for what concludes nothing.
+_MARKS: Mapping[Verdict, str] = {"regression": "🔴", "no regression": "🟢"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +81,13 @@ def step_summary(document: Document, most_bytes: int = MOST_BYTES) -> str:
 def _parts(document: Document) -> Iterator[_Part]:
     yield _Part("verdicts", _head(document))
     if document.comparisons:
-        lines = [_safe(comparison_line(one)) for one in document.comparisons]
-        yield _Part("baseline", "### Compared with the baseline\n\n" + _list(lines))
+        compared = [*map(_comparison, by_urgency(document.comparisons))]
+        yield _Part("baseline", "### Compared with the baseline\n\n" + _list(compared))
+    for regression in regressions(document.comparisons, _WORST_SHOWN, _DIFFS_SHOWN):
+        name = f"what got worse in {regression.comparison.label}"
+        yield _Part(name, _worse(name, regression))
+    if document.notes:
+        yield _Part("notes", _list([_safe(note) for note in document.notes]))
     for group in document.groups:
         yield _Part(group.environment, _group(group))
     for rollouts in document.rollouts:
@@ -98,12 +116,46 @@ def _head(document: Document) -> str:
         if document.verdicts[verdict] or (verdict != "unknown" and document.groups)
     ]
     if document.comparisons:
-        number = document.outcomes["regression"]
-        counts.append(f"{number} regression{'s' * (number != 1)}")
+        counts += document.failure_lines
     if document.rollouts:
         counts.append(f"{sum(map(len, document.rollouts))} rolled out")
-    notes = _list([_safe(note) for note in document.notes])
-    return f"## failgain: {', '.join(counts)}\n\n{CAUTION}\n\n{notes}"
+    return f"## failgain: {', '.join(counts)}\n\n{CAUTION}\n"
+
+
+def _comparison(comparison: Comparison) -> str:
+    """An item of a list, with a list of its own of what regressed."""
+    mark = _MARKS.get(comparison.verdict, "⚪")
+    regressed = [change_line(one) for one in comparison.changes if one.regressed]
+    if not regressed:
+        return f"{mark} {_safe(comparison_line(comparison))}"
+    lines = (*regressed, *comparison.notes)
+    head = f"{mark} {_safe(f'{comparison.label}: {verdict_words(comparison)}')}"
+    return "\n  - ".join([head, *map(_safe, lines)])
+
+
+def _worse(name: str, regression: Regression) -> str:
+    cells = [_pair(pair) for pair in regression.worst]
+    heads = ("case", "gain/token before", "now", "repeat p before", "now", "greedy before", "now")
+    diffs = "\n".join(map(_diff, regression.diffs))
+    return _folded(_safe(name), f"{markdown_table(heads, cells)}\n{diffs}")
+
+
+def _pair(pair: CasePair) -> list[str]:
+    both = pair.before, pair.now
+    return [
+        _safe(pair.case_id),
+        *(f"{one.gain_per_token:+.3f}" for one in both),
+        *(share(one.repeat_probability) for one in both),
+        *("repeat" if one.greedy_repeat else "-" for one in both),
+    ]
+
+
+def _diff(diff: RecordDiff) -> str:
+    case = _safe(diff.case_id)
+    if not diff.lines:
+        return f"{case}: {_safe(RECORD_UNCHANGED)}\n"
+    lines = _safe("\n".join(diff.lines), _RECORD)
+    return f"The record of {case}, - in the baseline, + now:\n\n<pre>{lines}</pre>\n"
 
 
 def _group(group: MeasurementGroup) -> str:
@@ -127,8 +179,8 @@ def _worst(name: str, measurement: ReportedMeasurement) -> str:
         [
             _safe(case.case_id),
             f"{case.values['corrective_gain_per_token']:+.3f}",
-            _share(case.values["repeat_probability_before"]),
-            _share(case.values["repeat_probability_after"]),
+            share(case.values["repeat_probability_before"]),
+            share(case.values["repeat_probability_after"]),
             f"<code>{_safe(case.action)}</code>",
         ]
         for case in worst
@@ -139,10 +191,6 @@ def _worst(name: str, measurement: ReportedMeasurement) -> str:
         f"<pre>{_safe(worst[0].record, _RECORD)}</pre>\n"
     )
     return _folded(_safe(name), f"{markdown_table(heads, cells)}\n{record}")
-
-
-def _share(value: float) -> str:
-    return "-" if value != value else f"{value:.2f}"
 
 
 def _folded(title: str, content: str) -> str:

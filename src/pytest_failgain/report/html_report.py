@@ -8,18 +8,25 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pytest_failgain.baseline.comparison import GAIN, level
 from pytest_failgain.report.characters import shortened, visible
-from pytest_failgain.report.comparisons import comparison_line
+from pytest_failgain.report.comparisons import verdict_words
 from pytest_failgain.report.document import Document
 from pytest_failgain.report.measurements import CAUTION, HEADINGS, LEGEND, effect_line
-from pytest_failgain.report.numbers import signed
+from pytest_failgain.report.numbers import share, signed
 from pytest_failgain.report.page import SHADE_STEPS, Cut, shown_groups
+from pytest_failgain.report.regressions import RECORD_UNCHANGED, by_urgency, regressions
 from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
 from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.rollouts import rollout_cells, rollout_heading, rollout_notes
 
 # Longer than any text but an agent's own, whose cuts `page` makes.
 _LONGEST = 10_000
+
+# The page stays usable with very many comparisons, and with very many cases in them.
+_REGRESSIONS_SHOWN = 20
+_WORST_SHOWN = 10
+_DIFFS_SHOWN = 3
 
 
 def html_report(document: Document) -> str:
@@ -39,6 +46,11 @@ def html_report(document: Document) -> str:
     return environment.get_template("report.html.jinja").render(
         document=document,
         groups=shown_groups(document),
+        comparisons=by_urgency(document.comparisons),
+        regressions=regressions(document.comparisons, _WORST_SHOWN, _DIFFS_SHOWN),
+        most_regressions=_REGRESSIONS_SHOWN,
+        RECORD_UNCHANGED=RECORD_UNCHANGED,
+        GAIN=GAIN,
         style=style,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
         "form-action 'none'",
@@ -49,10 +61,12 @@ def html_report(document: Document) -> str:
         rollout_headings=ROLLOUT_HEADINGS,
         shade_steps=SHADE_STEPS,
         effect_line=effect_line,
-        comparison_line=comparison_line,
+        verdict_words=verdict_words,
+        level=level,
         rollout_cells=rollout_cells,
         rollout_heading=rollout_heading,
         rollout_notes=rollout_notes,
+        share=share,
         signed=signed,
     )
 

@@ -13,6 +13,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pytest_failgain.baseline.comparison import Comparison
+from pytest_failgain.baseline.entry import KeptCase
+from pytest_failgain.baseline.worst import worst_pairs
 from pytest_failgain.report.document import (
     Document,
     MeasurementGroup,
@@ -46,7 +48,7 @@ def report_dict(document: Document) -> dict[str, Any]:
             "harmful": document.verdicts["harmful"],
             "fine": document.verdicts["fine"],
             "unknown": document.verdicts["unknown"],
-            "regressions": document.outcomes["regression"],
+            **document.failures,
         },
         "caution": CAUTION,
         "measurements": [
@@ -213,10 +215,28 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
                 "now": change.now,
                 "difference": _estimate(change.difference),
                 "allowed": change.allowed,
+                "exceeds": change.exceeds,
                 "regressed": change.regressed,
             }
             for change in comparison.changes
         ],
         "added": list(comparison.added),
         "removed": list(comparison.removed),
+        "cases": [
+            {
+                "case": pair.case_id,
+                "before": _kept_case(pair.before),
+                "now": _kept_case(pair.now),
+            }
+            for pair in worst_pairs(comparison)
+        ],
+    }
+
+
+def _kept_case(case: KeptCase) -> dict[str, Any]:
+    return {
+        "gain_per_token": case.gain_per_token,
+        "repeat_probability": case.repeat_probability,
+        "greedy_repeat": case.greedy_repeat,
+        "record": case.record,
     }

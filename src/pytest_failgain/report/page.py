@@ -62,13 +62,16 @@ class FullCase:
 
     place: int
     case: ReportedCase
+    goal: tuple[Mark | Cut, ...]
     action: tuple[Mark | Cut, ...]
+    correct: tuple[Mark | Cut, ...]
     record: tuple[Mark | Cut, ...]
 
     @property
     def characters(self) -> int:
         """About how long it is on the page."""
-        marks = [one for one in (*self.action, *self.record) if isinstance(one, Mark)]
+        parts = (*self.goal, *self.action, *self.correct, *self.record)
+        marks = [one for one in parts if isinstance(one, Mark)]
         coloured = sum(bool(mark.label) for mark in marks)
         texts = sum(len(mark.text) for mark in marks)
         return _CASE_CHARACTERS + texts + coloured * _MARK_CHARACTERS
@@ -150,7 +153,9 @@ def _full(shown: ShownCase) -> FullCase:
     return FullCase(
         place=shown.place,
         case=case,
+        goal=tuple(_cut([Mark(case.goal)])),
         action=tuple(_cut([_mark(piece) for piece in pieces])),
+        correct=tuple(_cut([Mark(case.correct or "")])),
         record=tuple(_cut(_marked_record(case.record, case.action, pieces))),
     )
 
