@@ -116,8 +116,8 @@ def test_the_records_are_shown_as_a_diff(path: Path) -> None:
 def test_a_record_that_is_as_before_is_said_to_be(path: Path) -> None:
     written(path, GOOD)
     assert (
-        "record of case3: as before: what changed is the system prompt, the tools or an earlier "
-        "turn, which a baseline does not hold"
+        "record of case3: The record is as before: what changed is the system prompt, the tools "
+        "or an earlier turn, which a baseline does not hold."
     ) in failure(measured(BAD), path)
 
 

@@ -23,11 +23,11 @@ from reported import (
 )
 
 from fake_scorer import measured
+from pytest_failgain.baseline.worst import RECORD_UNCHANGED
 from pytest_failgain.options import Settings
 from pytest_failgain.report.characters import visible
 from pytest_failgain.report.document import document_of
 from pytest_failgain.report.github import MOST_BYTES, step_summary
-from pytest_failgain.report.regressions import RECORD_UNCHANGED
 from pytest_failgain.stash import Findings
 from strategies import quick
 

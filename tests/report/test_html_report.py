@@ -29,6 +29,7 @@ from reported import (
 from fake_scorer import measured
 from pytest_failgain.baseline.comparison import compare
 from pytest_failgain.baseline.entry import entry_of
+from pytest_failgain.baseline.worst import RECORD_UNCHANGED
 from pytest_failgain.options import Settings
 from pytest_failgain.report.characters import visible
 from pytest_failgain.report.document import document_of
@@ -40,7 +41,6 @@ from pytest_failgain.report.page import (
     shade_of,
     shown_groups,
 )
-from pytest_failgain.report.regressions import RECORD_UNCHANGED
 from pytest_failgain.stash import Findings
 from strategies import quick
 

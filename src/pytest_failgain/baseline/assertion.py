@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_failgain.assertions import check_share, check_tolerance, require_cases
 from pytest_failgain.baseline.comparison import Comparison, Limits, change_line
 from pytest_failgain.baseline.keeper import BaselineKeeper
-from pytest_failgain.baseline.worst import record_diff, worst_pairs
+from pytest_failgain.baseline.worst import RECORD_UNCHANGED, record_diff, worst_pairs
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.report.characters import visible
@@ -97,10 +97,7 @@ def _worst(comparison: Comparison) -> Iterator[str]:
         diff = record_diff(pair)
         name = f"record of {visible(pair.case_id)}"
         if not diff:
-            yield (
-                f"{name}: as before: what changed is the system prompt, the tools or an earlier "
-                "turn, which a baseline does not hold"
-            )
+            yield f"{name}: {RECORD_UNCHANGED}"
             continue
         yield f"{name}:"
         yield from (f"  {line}" for line in diff)

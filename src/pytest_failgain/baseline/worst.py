@@ -9,6 +9,12 @@ from pytest_failgain.baseline.comparison import GAIN, Comparison
 from pytest_failgain.baseline.entry import KeptCase
 from pytest_failgain.report.characters import visible
 
+RECORD_UNCHANGED = (
+    "The record is as before: what changed is the system prompt, the tools or an earlier turn, "
+    "which a baseline does not hold."
+)
+"""What is to be said where there is no difference."""
+
 _DIFF_LINES = 40
 
 

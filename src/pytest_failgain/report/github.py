@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_failgain.baseline.comparison import Comparison, Verdict, change_line
-from pytest_failgain.baseline.worst import CasePair
+from pytest_failgain.baseline.worst import RECORD_UNCHANGED, CasePair
 from pytest_failgain.report.characters import shortened, visible
 from pytest_failgain.report.comparisons import comparison_line, verdict_words
 from pytest_failgain.report.document import Document, MeasurementGroup, ReportedMeasurement
@@ -23,7 +23,6 @@ from pytest_failgain.report.measurements import (
 from pytest_failgain.report.numbers import share
 from pytest_failgain.report.page import worst_first
 from pytest_failgain.report.regressions import (
-    RECORD_UNCHANGED,
     RecordDiff,
     Regression,
     by_urgency,

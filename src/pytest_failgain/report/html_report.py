@@ -9,13 +9,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pytest_failgain.baseline.comparison import GAIN, level
+from pytest_failgain.baseline.worst import RECORD_UNCHANGED
 from pytest_failgain.report.characters import shortened, visible
 from pytest_failgain.report.comparisons import verdict_words
 from pytest_failgain.report.document import Document
 from pytest_failgain.report.measurements import CAUTION, HEADINGS, LEGEND, effect_line
 from pytest_failgain.report.numbers import share, signed
 from pytest_failgain.report.page import SHADE_STEPS, Cut, shown_groups
-from pytest_failgain.report.regressions import RECORD_UNCHANGED, by_urgency, regressions
+from pytest_failgain.report.regressions import by_urgency, regressions
 from pytest_failgain.report.rollouts import HEADINGS as ROLLOUT_HEADINGS
 from pytest_failgain.report.rollouts import LEGEND as ROLLOUT_LEGEND
 from pytest_failgain.report.rollouts import rollout_cells, rollout_heading, rollout_notes

@@ -9,11 +9,6 @@ from pytest_failgain.baseline.comparison import Comparison, Verdict
 from pytest_failgain.baseline.worst import CasePair, record_diff, worst_pairs
 from pytest_failgain.report.characters import shortened
 
-RECORD_UNCHANGED = (
-    "The record is as before: what changed is the system prompt, the tools or an earlier turn, "
-    "which a baseline does not hold."
-)
-
 # What fails a build comes first, and of that what says why.
 _ORDER: Sequence[Verdict] = ("regression", "not comparable", "missing", "updated", "no regression")
 # A record may be one line of any length.
