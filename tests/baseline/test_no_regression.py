@@ -31,10 +31,10 @@ def written(path: Path, gains: Mapping[str, float], **more: Any) -> None:
     update_baseline(path, [entry_of(measured(gains, **more))])
 
 
-def failure(result: Measurement, path: Path, **limits: float) -> list[str]:
+def failure(result: Measurement, path: Path) -> list[str]:
     """The lines of the failure."""
     with pytest.raises(AssertionError) as caught:
-        assert_no_regression(result, baseline=path, **limits)
+        assert_no_regression(result, baseline=path)
     return str(caught.value).splitlines()
 
 
@@ -272,3 +272,14 @@ def test_reasons_to_distrust_the_figures_are_told(path: Path) -> None:
 def test_what_is_no_measurement_is_refused(given: Any) -> None:
     with pytest.raises(UsageError, match=f"gave, not a {type(given).__name__}"):
         assert_no_regression(given)
+
+
+def test_two_tests_of_one_harness_have_entries_of_their_own_by_name(path: Path) -> None:
+    told: list[Comparison] = []
+    keeper = BaselineKeeper(path, updating=True, on_compared=told.append)
+    for name, cases in (("first", {"a": 0.0}), ("second", {"b": -1.0})):
+        assert_no_regression(replace(measured(cases), baseline=keeper), name=name)
+    update_baseline(path, [one.now for one in told])
+    assert_no_regression(measured({"a": 0.0}), name="first", baseline=path)
+    with pytest.raises(AssertionError, match="verbatim on second: not comparable"):
+        assert_no_regression(measured({"a": 0.0}), name="second", baseline=path)

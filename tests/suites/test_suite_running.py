@@ -242,7 +242,7 @@ def test_measurement_of_no_case_fails_whatever_is_asked_of_it(agent: pytest.Pyte
 def test_regression_is_compared_with_the_baseline(agent: pytest.Pytester) -> None:
     lines = (*OFFICE, "harness: history:render", "regression: {max_gain_drop: 0.01}")
     result = outcome(agent, *lines)
-    result.stdout.fnmatch_lines(["render on tool_calls: no baseline: there is no file *"])
+    result.stdout.fnmatch_lines(["render on record/tool_calls: no baseline: there is no file *"])
     outcome(agent, *lines, args=("--failgain-update-baseline",)).assert_outcomes(passed=1)
     outcome(agent, *lines).assert_outcomes(passed=1)
 
@@ -254,7 +254,7 @@ def test_limits_of_a_regression_are_those_of_the_suite(agent: pytest.Pytester) -
     baseline = agent.path / "failgain-baseline.json"
     # Every case was better before, by more than anybody would take for noise.
     kept = json.loads(baseline.read_text("utf-8"))
-    for case in kept["entries"]["tool_calls"]["render"]["cases"].values():
+    for case in kept["entries"]["record/tool_calls"]["render"]["cases"].values():
         case["gain_per_token"] += 10
     baseline.write_text(json.dumps(kept), "utf-8")
     result = outcome(agent, *lines, "regression: true", "thresholds: {n: {at_least: 30}}")
@@ -274,7 +274,7 @@ def test_limits_of_a_regression_are_those_of_the_suite(agent: pytest.Pytester) -
     outcome(agent, *lines, loose).assert_outcomes(passed=1)
     strict = "regression: {max_gain_drop: 0.25}"
     outcome(agent, *lines, strict).stdout.fnmatch_lines(["*(-0.25 allowed)"])
-    for case in kept["entries"]["tool_calls"]["render"]["cases"].values():
+    for case in kept["entries"]["record/tool_calls"]["render"]["cases"].values():
         case["repeat_probability"] = 0
     baseline.write_text(json.dumps(kept), "utf-8")
     result = outcome(agent, *lines, "regression: {max_increase: 0.125}")
@@ -442,4 +442,4 @@ def test_harnesses_of_one_name_from_two_modules_are_told_apart(agent: pytest.Pyt
     lines = (*OFFICE, "harnesses: [history:render, earlier:render]", "regression: true")
     outcome(agent, *lines, args=("--failgain-update-baseline",)).assert_outcomes(passed=2)
     kept = json.loads(agent.path.joinpath("failgain-baseline.json").read_text("utf-8"))
-    assert list(kept["entries"]["tool_calls"]) == ["earlier:render", "history:render"]
+    assert list(kept["entries"]["record/tool_calls"]) == ["earlier:render", "history:render"]

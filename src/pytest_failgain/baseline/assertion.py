@@ -25,6 +25,7 @@ def assert_no_regression(
     max_increase: float = 0.05,
     *,
     max_gain_drop: float = 0.1,
+    name: str | None = None,
     baseline: str | PathLike[str] | None = None,
 ) -> None:
     """The record must not do more harm than it did when the baseline was written.
@@ -33,6 +34,9 @@ def assert_no_regression(
     file: the one of this run, or that at `baseline`. It fails when the mean repeat probability or
     the greedy repeat rate rose by more than `max_increase` (a share), or the gain fell by more than
     `max_gain_drop` (nats per token), and the 95% interval of the paired differences excludes zero.
+
+    The entry is found by the harness and the environment, or by the harness and `name`: where two
+    tests measure one harness on different cases of one environment, each needs a name of its own.
 
     Raises:
         AssertionError: when it does; when the baseline has no such entry, or one of another model,
@@ -53,7 +57,7 @@ def assert_no_regression(
             "there is no baseline to compare with: measure with the fixture `failgain`, or give "
             "assert_no_regression(…, baseline=PATH)"
         )
-    comparison = keeper.compare(result, Limits(max_increase, max_gain_drop))
+    comparison = keeper.compare(result, Limits(max_increase, max_gain_drop), name)
     problem = "\n".join(_problem(comparison, keeper, result))
     if problem:
         raise AssertionError(problem)

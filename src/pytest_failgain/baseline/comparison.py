@@ -231,7 +231,8 @@ def _other_cases(now: Entry, before: Entry, skipped: Mapping[str, str]) -> str |
         return (
             f"only {len(paired)} of {len(before.cases)} cases of the baseline were measured now, "
             f"at least {_LEAST_PAIRED:.0%} are needed; missing: {named(missing)}"
-            f"{_seeds(now, before)}"
+            f"{_seeds(now, before)} (several tests can't share an entry: give each a name of its "
+            "own, assert_no_regression(…, name=…))"
         )
     changed = [
         case_id for case_id in paired if _is_another(now.cases[case_id], before.cases[case_id])

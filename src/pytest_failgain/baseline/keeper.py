@@ -37,8 +37,10 @@ class BaselineKeeper:
     command: str = "pytest --failgain-update-baseline"
     on_compared: Callable[[Comparison], None] = ignore_comparison
 
-    def compare(self, measurement: Measurement, limits: Limits) -> Comparison:
-        """`measurement` beside its entry in the file.
+    def compare(
+        self, measurement: Measurement, limits: Limits, name: str | None = None
+    ) -> Comparison:
+        """`measurement` beside its entry in the file, which has `name` in place of an environment.
 
         Raises:
             UsageError: when the file can't be used, or the harness has no name to be found by.
@@ -49,6 +51,8 @@ class BaselineKeeper:
                 "define it with def, or give it an attribute `name`"
             )
         now = entry_of(measurement, self.settings)
+        if name is not None:
+            now = replace(now, environment=name)
         entries = read_baseline(self.path)
         skipped = {skip.case_id: skip.reason for skip in measurement.skips}
         comparison = replace(
@@ -56,7 +60,9 @@ class BaselineKeeper:
             path=self.path,
         )
         if comparison.verdict == "missing":
-            comparison = replace(comparison, reason=self._why_missing(entries.values()))
+            new = "there was none before"
+            reason = new if self.updating else self._why_missing(entries.values())
+            comparison = replace(comparison, reason=reason)
         if self.updating:
             comparison = replace(comparison, verdict="updated")
         self.on_compared(comparison)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 
 from pytest_failgain.assertions import require_cases
@@ -40,16 +41,18 @@ def check(test: SuiteTest, failgain: Failgain, harness: Harness) -> None:
         conditions=test.suite.conditions or DEFAULT_CONDITIONS,
     )
     require_cases(result)
-    problems = [
-        missed_text(result, test.suite.thresholds),
-        _regression(result, test.suite.regression),
-    ]
-    found = [problem for problem in problems if problem is not None]
+    # Apart from what other suites and tests measure of the same harness and environment.
+    entry = f"{test.suite.name}/{test.cases}"
+    problems = {
+        result.environment: missed_text(result, test.suite.thresholds),
+        entry: _regression(result, test.suite.regression, entry),
+    }
+    found = {f"{result.harness} on {where}: ": text for where, text in problems.items() if text}
     if found:
-        raise AssertionError(_joined(found, f"{result.harness} on {result.environment}: "))
+        raise AssertionError(_joined(found))
 
 
-def _regression(result: Measurement, limits: Regression | None) -> str | None:
+def _regression(result: Measurement, limits: Regression | None, entry: str) -> str | None:
     if limits is None:
         return None
     increase, drop = limits.max_increase, limits.max_gain_drop
@@ -59,24 +62,26 @@ def _regression(result: Measurement, limits: Regression | None) -> str | None:
             result,
             usual.max_increase if increase is None else increase,
             max_gain_drop=usual.max_gain_drop if drop is None else drop,
+            name=entry,
         )
     except AssertionError as error:
         return str(error)
     return None
 
 
-def _joined(problems: list[str], label: str) -> str:
+def _joined(problems: Mapping[str, str]) -> str:
     """The headlines of all, then the details, and last what to try.
 
-    `label` begins the first line and no other.
+    Each headline begins with its label, which stands on the first line only.
     """
     heads: list[str] = []
     details: list[str] = []
-    for problem in problems:
+    for label, problem in problems.items():
         first, *rest = problem.splitlines()
         also = [*takewhile(lambda line: line.startswith(_ALSO), rest)]
         heads += [first.removeprefix(label), *(line.removeprefix(_ALSO) for line in also)]
         details += rest[len(also) :]
     main, *others = heads
     details.sort(key=lambda line: line.startswith("try: "))
+    label = next(iter(problems))
     return "\n".join([f"{label}{main}", *(f"{_ALSO}{other}" for other in others), *details])

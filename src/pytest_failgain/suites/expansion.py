@@ -18,8 +18,8 @@ _T = TypeVar("_T")
 class SuiteTest:
     """One measurement with what is asked of it; `harness` is None for the fixture's.
 
-    `name` is unique within the suite. `label` is what the harness is called there where its own
-    name is that of another one as well, else empty.
+    `name` is unique within the suite. `cases` is what `source` is called there, and `label` what
+    the harness is, where its own name is that of another one as well, else empty.
     """
 
     name: str
@@ -27,6 +27,7 @@ class SuiteTest:
     source: CaseSource
     harness: HarnessName | None
     remedy: str
+    cases: str = ""
     label: str = ""
 
 
@@ -44,7 +45,7 @@ def tests_of(suite: Suite) -> Iterator[SuiteTest]:
         numbered = f"{name}-{seen[name]}" if seen[name] > 1 else name
         is_shared = harness is not None and harness_label != _short_harness(harness)
         label = harness_label if is_shared else ""
-        yield SuiteTest(numbered, suite, source, harness, remedy, label)
+        yield SuiteTest(numbered, suite, source, harness, remedy, case_label, label)
 
 
 def _harnesses(suite: Suite) -> list[tuple[str, HarnessName | None]]:
