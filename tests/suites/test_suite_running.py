@@ -443,3 +443,13 @@ def test_harnesses_of_one_name_from_two_modules_are_told_apart(agent: pytest.Pyt
     outcome(agent, *lines, args=("--failgain-update-baseline",)).assert_outcomes(passed=2)
     kept = json.loads(agent.path.joinpath("failgain-baseline.json").read_text("utf-8"))
     assert list(kept["entries"]["record/tool_calls"]) == ["earlier:render", "history:render"]
+
+
+def test_a_fixture_is_no_harness_and_the_error_says_what_to_do(agent: pytest.Pytester) -> None:
+    agent.path.joinpath("fixtures_here.py").write_text(
+        "import pytest\n\n@pytest.fixture\ndef mine():\n    return 1\n"
+    )
+    result = outcome(agent, *OFFICE, "harness: fixtures_here:mine", "regression: true")
+    result.stdout.fnmatch_lines(
+        ["*failgain.yaml:6: 'fixtures_here:mine' is a fixture; *leave the harness out"]
+    )

@@ -38,6 +38,11 @@ def harness_named(text: str, place: str, folder: Path | None = None) -> Harness:
             raise UsageError(f"{place}: {walked!r} has no {name!r}{_nearest(name, dir(found))}")
         found = getattr(found, name)
         walked = f"{walked}.{name}"
+    if type(found).__name__ == "FixtureFunctionDefinition":  # pytest keeps the class to itself
+        raise UsageError(
+            f"{place}: {text!r} is a fixture; to measure what the fixture failgain_harness gives, "
+            "leave the harness out"
+        )
     if not callable(found):
         raise UsageError(
             f"{place}: {text!r} is of the type {type(found).__name__}, which can't be called; "
@@ -88,7 +93,8 @@ def _imported(name: str, place: str) -> ModuleType:
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
             raise UsageError(
                 f"{place}: there is no module {error.name!r}{_nearest_module(error.name)} Modules "
-                "are found as a test module beside this file finds them; see docs/suites.md"
+                "are found as a test module beside this file finds them: for code in src, install "
+                'the project, or set pythonpath = ["src"] for pytest'
             ) from None
         error.__traceback__ = _from_the_module(error.__traceback__)
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from yaml.nodes import Node
+from yaml.nodes import MappingNode, Node
 
 from pytest_failgain.suites.nodes import Field, fields_of, flag_or_none, line_of, number_of, shown
 from pytest_failgain.suites.problems import Problems, SchemaError
@@ -82,6 +82,12 @@ def read_regression(field: Field, problems: Problems) -> Regression | None:
     flag = flag_or_none(field.value)
     if flag is not None:
         return Regression() if flag else None
+    if not isinstance(field.value, MappingNode):
+        raise SchemaError(
+            line_of(field.value),
+            f"'regression' is {shown(field.value)}; write true, or limits such as "
+            "{max_increase: 0.05, max_gain_drop: 0.1}",
+        )
     fields = fields_of(field.value, "'regression'", problems, ("max_increase", "max_gain_drop"))
     limits = {
         key: problems.attempt(

@@ -60,7 +60,7 @@ def read_sources(
             raise SchemaError(
                 cases.line,
                 f"'cases' is the file {cases.value.value!r} beside {environments.key!r}; keep one "
-                "of the two, or write how many cases the environment is to give",
+                "of the two, or write how many cases the environment is to give, without quotes",
             )
         count = problems.attempt(partial(count_of, cases.value, "'cases'"), count)
     names = each_once(environments, _environment, problems)
