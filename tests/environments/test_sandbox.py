@@ -867,7 +867,9 @@ def _hash_of_a() -> str:
 
 
 CALLER = """
-import sys, tempfile
+import signal, sys, tempfile
+# A shell starts what it runs in the background with this one ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 tempfile.tempdir = sys.argv[1]
 from pytest_failgain.environments.sandbox import Limits, Trial, run_program
 from pytest_failgain.environments.sandbox.runner import WALLS
