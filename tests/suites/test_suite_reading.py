@@ -300,7 +300,10 @@ def test_all_problems_of_a_file_are_told_in_the_order_of_its_lines() -> None:
         ([ENVIRONMENT, "regression: false"], "3: the suite 'record' has neither *"),
         ([ENVIRONMENT, "thresholds: {}"], "3: the suite 'record' has neither *"),
         ([ENVIRONMENT, "thresholds:"], "5: 'thresholds' must be a mapping, got nothing"),
-        ([ENVIRONMENT, MET, "regression:"], "6: 'regression' is nothing; write true, or limits such as *"),
+        (
+            [ENVIRONMENT, MET, "regression:"],
+            "6: 'regression' is nothing; write true, or limits such as *",
+        ),
         (
             [ENVIRONMENT, "environments: tool_calls", MET],
             "5: 'environment' and 'environments' are the same key; *",
