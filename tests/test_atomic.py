@@ -49,3 +49,18 @@ def test_only_leftovers_of_the_same_file_are_deleted(
     remove_leftovers(tmp_path / "link.json")
     assert names(tmp_path) == {"mine.json", "link.json", *of_other}
     assert mine.read_bytes() == b"whole"
+
+
+def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_writable(pipe)
+    # A writer waits for a reader, so there is one before.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, b"all of it")
+        assert os.read(reader, 100) == b"all of it"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert names(tmp_path) == {"pipe"}

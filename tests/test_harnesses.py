@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -315,3 +316,12 @@ class Misnamed(Window):
 )
 def test_a_harness_is_called_by_its_name_or_by_how_it_was_defined(harness: Any, name: str) -> None:
     assert harness_name(harness) == name
+
+
+def test_a_partial_has_the_name_of_its_function() -> None:
+    def render(style: str, trajectory: Trajectory) -> list[Message]:
+        return [{"role": "user", "content": style + trajectory.goal}]
+
+    named = partial(partial(render), "brief: ")
+    assert harness_name(named).endswith("render")
+    assert harness_name(remedied("described", named)).endswith("render+described")

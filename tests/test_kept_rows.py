@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_failgain import kept_rows
 from pytest_failgain.kept_rows import KeptRows
 
 MOST = 1000
@@ -290,6 +291,22 @@ def test_file_that_may_grow_no_further_stays_whole(path: Path, told: list[str]) 
     assert told == []
     del rows
     assert_whole(path)
+
+
+def test_file_that_another_holds_for_long_is_written_again_later(
+    path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_rows, "_BUSY_SECONDS", 0.1)
+    rows = opened(path, told)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    rows.put_all([row(1)])
+    (warning,) = told
+    assert "another process held the file for over 0.1 seconds" in warning
+    other.execute("ROLLBACK")
+    other.close()
+    rows.put_all([row(2)])
+    assert [opened(path, told).get(row(number)[0]) is None for number in (1, 2)] == [True, False]
 
 
 @pytest.fixture

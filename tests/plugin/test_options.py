@@ -314,3 +314,12 @@ def test_help_lists_every_option_under_its_three_names(project: pytest.Pytester)
         named = f"[env {option.variable}, ini {option.ini}]"
         assert f"{option.flag}{value} {option.help} {named}" in listed
         assert f"{option.ini} ({option.kind.ini}): {option.help}" in listed
+
+
+@pytest.mark.parametrize("option", ["json", "html", "baseline", "cache-dir", "mbpp"])
+def test_path_that_the_system_can_not_look_at_is_told(
+    project: pytest.Pytester, option: str
+) -> None:
+    with pytest.raises(pytest.UsageError) as caught:
+        settings(project, f"--failgain-{option}={'n' * 300}")
+    assert "which can't be looked at: File name too long" in str(caught.value)

@@ -179,3 +179,20 @@ def test_a_baseline_that_can_not_be_written_is_told_before_the_run(tmp_path: Pat
     ):
         check_outputs(settings, tmp_path)
     check_outputs(settings._replace(update_baseline=False), tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("json", ".json"), ("html", ".html")])
+def test_a_file_that_is_no_report_is_not_replaced(tmp_path: Path, kind: str, ending: str) -> None:
+    test_file = tmp_path / "test_it.py"
+    test_file.write_text("the work of a day")
+    with pytest.raises(pytest.UsageError) as caught:
+        check_outputs(given(**{kind: test_file}), tmp_path)
+    assert str(caught.value) == (
+        f"--failgain-{kind}: {test_file} is there already and no {ending} file, so it is not "
+        f"replaced by a report; write --failgain-{kind}=FILE{ending}"
+    )
+    # One that is not there yet may have any name, and a report may be written again.
+    check_outputs(given(**{kind: tmp_path / "new"}), tmp_path)
+    earlier = tmp_path / f"earlier{ending}"
+    earlier.touch()
+    check_outputs(given(**{kind: earlier}), tmp_path)

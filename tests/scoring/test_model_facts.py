@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,17 @@ def test_chat_template_is_part_of_the_identity(load: Load) -> None:
     assert plain == load(prompt_format="plain").identity.template
     broken = tiny.tiny_scorer(template="{% if %}", prompt_format="auto").identity.template
     assert len({broken, plain, template, ""}) == 4
+
+
+def test_of_many_models_the_facts_of_the_newest_are_kept(
+    load: Load, cache: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_facts, "_MOST_FILES", 3)
+    facts = load().facts
+    folder = cache / "many"
+    files = [FactsFile(folder, f"model {number}", told.append) for number in range(5)]
+    for number, file in enumerate(files):
+        file.write(facts)
+        os.utime(file.path, (number, number))
+    assert [file.read() is not None for file in files] == [False, False, True, True, True]
+    assert told == []
