@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_failgain.errors import CaseError
+from pytest_failgain.nearest import nearest_or_all
 
 
 class Fields:
@@ -29,9 +29,9 @@ class Fields:
             )
         for key in value:
             if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
-                raise CaseError(f"there is no field {self.path(str(key))!r}; {hint}")
+                raise CaseError(
+                    f"there is no field {self.path(str(key))!r}{nearest_or_all(str(key), known)}"
+                )
         self._values = value
 
     def path(self, key: str) -> str:

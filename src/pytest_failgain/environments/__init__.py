@@ -8,9 +8,10 @@ from typing import Any
 
 from pytest_failgain.environments.program_repair import ProgramRepairEnvironment
 from pytest_failgain.environments.protocol import Episode, RolloutEnvironment
-from pytest_failgain.environments.settings import EnvironmentSettings, did_you_mean
+from pytest_failgain.environments.settings import EnvironmentSettings
 from pytest_failgain.environments.tool_calls import ToolCallsEnvironment
 from pytest_failgain.errors import UsageError
+from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.replies import ReplyStyle
 from pytest_failgain.trajectory import FailureCase
 

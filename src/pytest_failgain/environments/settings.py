@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_failgain.errors import UsageError
+from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.progress import NoProgress, Progress
 
 VERBOSITIES = ("terse", "standard", "verbose")
@@ -48,9 +48,3 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
     if value not in names:
         hint = did_you_mean(str(value), names, cutoff=0.5)
         raise UsageError(f"{option} is {value!r}, it must be one of {', '.join(names)}{hint}")
-
-
-def did_you_mean(value: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """The end of a refusal, which names the choice nearest to `value`; empty if none is near."""
-    nearest = difflib.get_close_matches(value, tuple(choices), n=1, cutoff=cutoff)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from pytest_failgain.environments.settings import did_you_mean
 from pytest_failgain.errors import UsageError
+from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.rollout.turns import Rollout, Turn
 
 # A rollout that used up its steps, and in them did so many things once more, is stuck.

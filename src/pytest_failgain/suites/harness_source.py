@@ -6,13 +6,13 @@ import difflib
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType, TracebackType
 
 from pytest_failgain.errors import HarnessError, UsageError
 from pytest_failgain.harnesses import VERBATIM, Harness
+from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.suites import suite
 
 
@@ -35,7 +35,7 @@ def harness_named(text: str, place: str, folder: Path | None = None) -> Harness:
     walked = module_name
     for name in path.split("."):
         if not hasattr(found, name):
-            raise UsageError(f"{place}: {walked!r} has no {name!r}{_nearest(name, dir(found))}")
+            raise UsageError(f"{place}: {walked!r} has no {name!r}{did_you_mean(name, dir(found))}")
         found = getattr(found, name)
         walked = f"{walked}.{name}"
     if type(found).__name__ == "FixtureFunctionDefinition":  # pytest keeps the class to itself
@@ -113,11 +113,6 @@ def _nearest_module(missing: str | None) -> str:
     # Closer than elsewhere: a resemblance to one of hundreds of installed modules is by chance.
     near = difflib.get_close_matches(last, names, n=1, cutoff=0.8)
     return f"; did you mean {'.'.join(filter(None, (package, *near)))!r}?" if near else "."
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _from_the_module(entry: TracebackType | None) -> TracebackType | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from pytest_failgain.errors import UsageError
+from pytest_failgain.nearest import nearest_or_all
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,4 @@ class Problems:
 
 def unknown(what: str, name: str, choices: Iterable[str]) -> str:
     """Says that there is no such thing, and which is the nearest, or else which there are."""
-    known = tuple(choices)
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
-    return f"there is no {what} {name!r}; {hint}"
+    return f"there is no {what} {name!r}{nearest_or_all(name, choices)}"
