@@ -77,12 +77,16 @@ class Failgain:
         self._on_measured = on_measured
         self._on_rolled_out = on_rolled_out
         self._cases = cases
-        self._baseline = baseline and BaselineKeeper(
-            Path(baseline),
-            {"prompt_format": prompt_format, "fold_system": fold_system, "seed": seed},
-            updating=update_baseline,
-            command=baseline_command,
-            on_compared=on_compared or ignore_comparison,
+        self._baseline = (
+            None
+            if baseline is None
+            else BaselineKeeper(
+                Path(baseline),
+                {"prompt_format": prompt_format, "fold_system": fold_system, "seed": seed},
+                updating=update_baseline,
+                command=baseline_command,
+                on_compared=on_compared or ignore_comparison,
+            )
         )
         self._settings = EnvironmentSettings(
             seed=seed,

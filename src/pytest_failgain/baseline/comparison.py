@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_failgain.baseline.entry import NOISE, Entry, KeptCase, Model
 from pytest_failgain.statistics import ClusterBootstrap, Estimate
@@ -166,8 +167,8 @@ def change_line(change: Change) -> str:
 
 def _change(
     measure: _Measure,
-    old: np.ndarray[tuple[int], np.dtype[np.float64]],
-    new: np.ndarray[tuple[int], np.dtype[np.float64]],
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
     bootstrap: ClusterBootstrap,
     limits: Limits,
 ) -> Change:

@@ -66,12 +66,9 @@ class KeptCase:
 
     def equals(self, other: KeptCase) -> bool:
         """Whether nothing differs but by rounding."""
-        shares = self.repeat_probability, other.repeat_probability
-        same_share = shares[0] == shares[1] or (
-            None not in shares and abs(float(shares[0] or 0) - float(shares[1] or 0)) <= NOISE
-        )
+        one, two = self.repeat_probability, other.repeat_probability
         return (
-            same_share
+            (one == two if one is None or two is None else abs(one - two) <= NOISE)
             and abs(self.gain_per_token - other.gain_per_token) <= NOISE
             and replace(self, gain_per_token=0, repeat_probability=None)
             == replace(other, gain_per_token=0, repeat_probability=None)
@@ -93,10 +90,14 @@ class Entry:
         """What it is of, for people."""
         return f"{self.harness} on {self.environment}"
 
+    def is_alike(self, other: Entry) -> bool:
+        """Whether nothing but the cases differs."""
+        return replace(self, cases={}) == replace(other, cases={})
+
     def equals(self, other: Entry) -> bool:
         """Whether nothing differs but by rounding."""
         return (
-            replace(self, cases={}) == replace(other, cases={})
+            self.is_alike(other)
             and self.cases.keys() == other.cases.keys()
             and all(case.equals(other.cases[case_id]) for case_id, case in self.cases.items())
         )
@@ -107,8 +108,7 @@ class Entry:
         Raises:
             UsageError: when a case has other values there, or the models differ.
         """
-        alike = replace(self, cases={}) == replace(other, cases={})
-        if not alike:
+        if not self.is_alike(other):
             raise UsageError(
                 f"{self.label} was measured with two models or settings: update the baseline with "
                 "one of them"

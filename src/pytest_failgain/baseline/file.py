@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def update_baseline(path: Path, measured: Iterable[Entry], *, whole: bool = True
 
 def _beside_kept(entry: Entry, known: Entry | None) -> Entry:
     """`entry` with the cases that are kept of the same model and settings."""
-    if known is None or replace(known, cases={}) != replace(entry, cases={}):
+    if known is None or not entry.is_alike(known):
         return entry
     return entry.filled_up(known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -112,9 +113,11 @@ class FactsFile:
 
     def _make_room(self) -> None:
         """Let the oldest files go: whoever measures each checkpoint of a training has many."""
-        files = sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
-        for file in files[:-_MOST_FILES]:
-            file.unlink(missing_ok=True)
+        # Another process may do the same at the same time; the next one to write goes on.
+        with contextlib.suppress(OSError):
+            files = sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+            for file in files[:-_MOST_FILES]:
+                file.unlink()
 
     def _of(self) -> dict[str, Any]:
         return {
