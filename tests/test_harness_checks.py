@@ -170,7 +170,10 @@ def test_what_can_not_be_called() -> None:
         (None, "it returned None (is a return missing?); a harness returns a list of chat"),
         (USER, "it returned a dict ({'role': 'user', 'content': 'Refund order 42.'}) (put a"),
         (b"text", "it returned a bytes (b'text'); a harness returns a list of chat messages,"),
-        (7, "it returned an int (7); a harness returns a list of chat messages, or a text"),
+        (
+            7,
+            "it returned an int (7); a harness returns a list of chat messages, a text, or a Prompt",
+        ),
         ({"x"}, "it returned a set ({'x'}); a harness returns"),
     ],
 )

@@ -124,6 +124,7 @@ def test_the_order_in_the_name_does_not_matter(
 def test_the_instruction_is_given_because_of_failures_that_are_then_described_or_dropped() -> None:
     for name in ("described", "dropped"):
         prompt = remedied(f"{name}+instructed", render_as_text)(FAILED)
+        assert isinstance(prompt, str)
         assert INSTRUCTION in prompt
         assert "send(to='Ann')" not in prompt
 
@@ -189,6 +190,7 @@ def test_failures_are_counted_before_their_arguments_are_gone_and_advice_is_give
 
 def test_a_description_may_be_followed_by_a_nudge() -> None:
     prompt = remedied("redirected+described-minimal")(FAILED)
+    assert isinstance(prompt, list)
     assert list(prompt[-2:]) == [
         {"role": "user", "content": "[Attempt 1 failed.]"},
         {"role": "user", "content": NUDGE},

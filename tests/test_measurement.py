@@ -248,7 +248,7 @@ def test_a_row_is_one_candidate_in_one_condition() -> None:
     failed = FAILED.trajectory(case)
     assert failed is not None
     messages = VERBATIM(failed)
-    assert not isinstance(messages, str)
+    assert isinstance(messages, list)
     (score,) = scorer.score([Pair(Prompt(tuple(messages)), case.failed.action)])
     assert isinstance(score, Score)
     assert result.by_key["a", "failed", "failed"] == Row(

@@ -101,7 +101,9 @@ def test_every_part_of_an_item_finds_its_place() -> None:
 def failed_prompt(item: dict[str, Any], remedy: str) -> Sequence[Any]:
     failed = FAILED.trajectory(case_from_item(item))
     assert failed is not None
-    return remedied(remedy)(failed)
+    messages = remedied(remedy)(failed)
+    assert isinstance(messages, list)
+    return messages
 
 
 @pytest.mark.parametrize(("remedy", "key"), RECORDS.items())
@@ -200,7 +202,9 @@ def prompt_of(
     trajectory = condition.context(case, count_tokens)
     assert trajectory is not None
     remedies = () if condition.remedy is None else (condition.remedy,)
-    return RemediedHarness("", VERBATIM, remedies)(trajectory)
+    messages = RemediedHarness("", VERBATIM, remedies)(trajectory)
+    assert isinstance(messages, list)
+    return messages
 
 
 def released(oracle: Path, name: str, tmp_path: Path) -> tuple[PublishedFile, list[FailureCase]]:

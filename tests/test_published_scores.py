@@ -128,7 +128,7 @@ def test_tree_gives_what_plain_passes_give_on_real_prompts(
                 continue
             remedies = () if condition.remedy is None else (condition.remedy,)
             messages = RemediedHarness("", VERBATIM, remedies)(trajectory)
-            assert not isinstance(messages, str)
+            assert isinstance(messages, list)
             prompt = Prompt(messages=tuple(messages))
             rendered = smollm2.renderer.render(prompt)
             emitted = smollm2.renderer.emit(prompt, rendered, case.failed.action)

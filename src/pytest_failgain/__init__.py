@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_failgain.baseline.assertion import assert_no_regression as assert_no_regression
     from pytest_failgain.blocking.processor import BlockedActions as BlockedActions
     from pytest_failgain.blocking.search import generate_blocked as generate_blocked
+    from pytest_failgain.capture.failing_call import FailingCall as FailingCall
     from pytest_failgain.case_files import load_cases as load_cases
     from pytest_failgain.case_files import save_cases as save_cases
     from pytest_failgain.conditions import Condition as Condition
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_failgain.errors import HarnessError as HarnessError
     from pytest_failgain.errors import ModelError as ModelError
     from pytest_failgain.errors import ScoringError as ScoringError
+    from pytest_failgain.errors import TranscriptError as TranscriptError
     from pytest_failgain.errors import UsageError as UsageError
     from pytest_failgain.failgain import Failgain as Failgain
     from pytest_failgain.harnesses import Harness as Harness
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pytest_failgain.measurement import Measurement as Measurement
     from pytest_failgain.measurement import gain_difference as gain_difference
     from pytest_failgain.measurement import inversion_removed as inversion_removed
+    from pytest_failgain.prompt import Prompt as Prompt
     from pytest_failgain.rollout.assertions import assert_not_stuck as assert_not_stuck
     from pytest_failgain.rollout.assertions import (
         assert_repeat_rate_at_most as assert_repeat_rate_at_most,
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
     from pytest_failgain.trajectory import UserTurn as UserTurn
     from pytest_failgain.transcript import Transcript as Transcript
     from pytest_failgain.transcript import call as call
+    from pytest_failgain.transcripts.read import ReadTranscript as ReadTranscript
+    from pytest_failgain.transcripts.read import read_transcript as read_transcript
 
 __version__ = "0.1.0.dev0"
 
@@ -97,6 +102,7 @@ _HOME = {
         "HarnessError",
         "ModelError",
         "ScoringError",
+        "TranscriptError",
         "UsageError",
     ),
     "failgain": ("Failgain",),
@@ -112,6 +118,9 @@ _HOME = {
         "UserTurn",
     ),
     "transcript": ("Transcript", "call"),
+    "transcripts.read": ("ReadTranscript", "read_transcript"),
+    "capture.failing_call": ("FailingCall",),
+    "prompt": ("Prompt",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

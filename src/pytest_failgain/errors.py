@@ -19,6 +19,14 @@ class HarnessError(FailgainError):
     """A harness raised, returned the wrong thing, changed its input, or is not deterministic."""
 
 
+class NotRecordedError(HarnessError):
+    """A harness that replays what was recorded is asked for what never was."""
+
+
+class TranscriptError(FailgainError):
+    """A transcript can't be read: it is of no known format, or broken."""
+
+
 class ModelError(FailgainError):
     """A model can't be found, fetched, converted or loaded."""
 

@@ -11,12 +11,12 @@ import inspect
 import math
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NoReturn
 
 import pytest
 
-from pytest_failgain.errors import HarnessError
+from pytest_failgain.errors import HarnessError, NotRecordedError
 from pytest_failgain.harnesses import Harness, harness_name
 from pytest_failgain.prompt import Message, Prompt
 from pytest_failgain.trajectory import Trajectory
@@ -42,9 +42,7 @@ def render(harness: Harness, trajectory: Trajectory, *, case_id: str) -> Prompt:
     second = run.rendered(trajectory, again=True)
     run.check_untouched(untouched, trajectory)
     run.check_same(first, second)
-    if isinstance(first, str):
-        return Prompt(text=first)
-    return Prompt(messages=tuple(first), tools=trajectory.tools)
+    return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,22 @@ class _Run:
     def fail(self, problem: str) -> NoReturn:
         raise HarnessError(f"{self.label}: {problem}")
 
-    def rendered(self, trajectory: Trajectory, again: bool = False) -> list[Message] | str:
+    def rendered(self, trajectory: Trajectory, again: bool = False) -> Prompt:
         """What the harness returns: text, or messages copied down to the last value."""
         result = self._call(trajectory, again)
+        if not isinstance(result, Prompt):
+            content = self._content(result)
+            if isinstance(content, str):
+                return Prompt(text=content)
+            return Prompt(messages=tuple(content), tools=trajectory.tools)
+        if result.text is not None:
+            self._content(result.text)
+            return result
+        messages = self._content(result.messages)
+        assert not isinstance(messages, str)
+        return replace(result, messages=tuple(messages))
+
+    def _content(self, result: object) -> list[Message] | str:
         if isinstance(result, str):
             if not result.strip():
                 self.fail("it returned a text that is empty or only white space")
@@ -72,7 +83,7 @@ class _Run:
             }.get(type(result).__name__, "")
             self.fail(
                 f"it returned {_kind(result)}{hint}; a harness returns a list of chat messages, "
-                "or a text"
+                "a text, or a Prompt"
             )
         if not result:
             self.fail("it returned no messages")
@@ -84,6 +95,8 @@ class _Run:
             return self.harness(trajectory)
         except pytest.exit.Exception:
             # Unlike the other exceptions of pytest, this one is an ordinary Exception.
+            raise
+        except NotRecordedError:
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -173,15 +186,22 @@ class _Run:
                 f"it changed the trajectory that it was given: {difference}; let it work on a copy"
             )
 
-    def check_same(self, first: list[Message] | str, second: list[Message] | str) -> None:
+    def check_same(self, first: Prompt, second: Prompt) -> None:
         """Fail when two calls with the same trajectory made different prompts."""
-        at = "the text" if isinstance(first, str) else "messages"
-        difference = _first_difference(first, second, at)
+        at = "messages" if first.text is None else "the text"
+        difference = _first_difference(_written(first), _written(second), at)
+        difference = difference or _first_difference(
+            _snapshot(first.tools), _snapshot(second.tools), "tools"
+        )
         if difference:
             self.fail(
                 f"it is not deterministic: called twice with the same trajectory, {difference}; "
                 "leave out times, random ids and what it keeps from earlier calls"
             )
+
+
+def _written(prompt: Prompt) -> object:
+    return prompt.text if prompt.messages is None else list(prompt.messages)
 
 
 def _plain_text(text: str) -> str:

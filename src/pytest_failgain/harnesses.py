@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pytest_failgain.blocking.kinds import BLOCKS, BlockKind
 from pytest_failgain.errors import UsageError
-from pytest_failgain.prompt import Message
+from pytest_failgain.prompt import Message, Prompt
 from pytest_failgain.remedies import CHANGING, REMEDIES, TAKING_AWAY, Remedy
 from pytest_failgain.trajectory import Step, Trajectory, UserTurn
 
@@ -17,10 +17,11 @@ from pytest_failgain.trajectory import Step, Trajectory, UserTurn
 class Harness(Protocol):
     """Any callable from a trajectory to chat messages or to text.
 
-    Its `name` attribute, if it has one, stands in reports; else the name it was defined with.
+    One that offers other tools than the trajectory's returns a `Prompt`. Its `name` attribute, if
+    it has one, stands in reports; else the name it was defined with.
     """
 
-    def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str: ...
+    def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str | Prompt: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class RemediedHarness:
     remedies: tuple[Remedy, ...] = ()
     block: BlockKind | None = None
 
-    def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str:
+    def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str | Prompt:
         for remedy in self.remedies:
             trajectory = remedy.transform(trajectory)
         return self.base(trajectory)
@@ -73,7 +74,7 @@ def render_verbatim(trajectory: Trajectory) -> list[Message]:
         elif step.action.calls:
             messages.extend(_native_turns(index, step))
         else:
-            messages.append({"role": "assistant", "content": step.action.text})
+            messages.append({"role": "assistant", "content": step.reply or step.action.text})
             if step.observation is not None:
                 messages.append({"role": "user", "content": f"Observation: {step.observation}"})
     return messages
@@ -91,7 +92,7 @@ def _native_turns(index: int, step: Step) -> list[Message]:
         for identity, call in zip(ids, step.action.calls, strict=True)
     ]
     turns: list[Message] = [
-        {"role": "assistant", "content": step.action.text, "tool_calls": calls},
+        {"role": "assistant", "content": step.reply or step.action.text, "tool_calls": calls},
     ]
     if step.observation is not None:
         turns.extend(

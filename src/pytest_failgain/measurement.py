@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_failgain.conditions import CONDITIONS, DEFAULT_CONDITIONS, FAILED, Condition
-from pytest_failgain.errors import CaseError, HarnessError, ScoringError, UsageError
+from pytest_failgain.errors import (
+    CaseError,
+    HarnessError,
+    NotRecordedError,
+    ScoringError,
+    UsageError,
+)
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import Harness, RemediedHarness, harness_name, with_remedy
 from pytest_failgain.measures import MEASURES, Measure, measure_named
@@ -309,7 +315,9 @@ def measure(
     `conditions` must hold `before` and `failed`. A case is skipped and named when its context is
     longer than the model takes, when it lacks what one of those two needs, and when a candidate is
     not written alike in all conditions. Other conditions are left out for the cases that lack what
-    they need, and counted. `label` names the job in the progress.
+    they need, and counted. So are those that a harness which replays a record was never asked for
+    when it was recorded. What the failed step's turn says before its action is given to the model
+    in every condition, and not scored. `label` names the job in the progress.
 
     Raises:
         CaseError: when two cases have one id.
@@ -450,7 +458,13 @@ def _score_batch(
                     results[case.case_id] = Skip(case.case_id, reason)
                 continue
             remedied = with_remedy(harness, condition.remedy) if condition.remedy else harness
-            prompt = render(remedied, trajectory, case_id=case.case_id)
+            try:
+                prompt = render(remedied, trajectory, case_id=case.case_id)
+            except NotRecordedError as error:
+                if condition.name in _NEEDED:
+                    results[case.case_id] = Skip(case.case_id, f"{condition.name}: {error}")
+                continue
+            prompt = replace(prompt, lead=case.failed.lead)
             for candidate, action in case.candidates().items():
                 pairs.append(Pair(prompt, action))
                 keys.append((case.case_id, condition.name, candidate))

@@ -87,6 +87,11 @@ class Step:
     `observation` is None for a plain reply, which no runtime answers. `tool` is the runtime's own
     name of the tool that was called, None where the runtime knows no such tool. `records` holds
     texts that remedies (its keys, by name) write for this step in place of their own wording.
+    `reply` is the whole text of the turn where the action is only a part of it, as a command behind
+    a thought, or what was said beside structured calls; empty where the action is all.
+
+    Raises:
+        CaseError: when an action's text does not stand in the reply that it is a part of.
     """
 
     action: Action
@@ -95,6 +100,21 @@ class Step:
     error_family: str | None = None
     tool: str | None = None
     records: Mapping[str, str] = field(default_factory=dict)
+    reply: str = ""
+
+    def __post_init__(self) -> None:
+        if self.reply and not self.action.calls and self.action.text not in self.reply:
+            raise CaseError(
+                f"the action {self.action.text!r} is no part of its reply {self.reply!r}; give the "
+                "whole turn as the reply, or none"
+            )
+
+    @property
+    def lead(self) -> str:
+        """What was said in the same turn before the action; the action's last place counts."""
+        if self.action.calls:
+            return self.reply
+        return self.reply[: self.reply.rindex(self.action.text)] if self.reply else ""
 
 
 @dataclass(frozen=True, slots=True)
