@@ -17,13 +17,13 @@ class FailingCall:
 
     `arguments` is the JSON text of the arguments, or what becomes it. With `text` the model says
     that instead of making a structured call, for agents that read calls from text; `name` and
-    `arguments` may then be left out, and `action_text` is the part of the text that is scored, all of it
+    `arguments` may then be left out, and `action_text` is the part of it that is scored, all of it
     by default. `content` is the message's content beside a structured call: None is sent as null,
     and null, "" and a text make different records in some agents.
 
-    `task` is what the agent is asked to do, where it is not the common one. `error` is what the tool
-    says, for telling a hidden error from one that is shown. `neutral` and `success` are what the
-    tool could have answered instead. `correct` and `distractors` are other candidates.
+    `task` is what the agent is asked to do, where it is not the common one. `error` is what the
+    tool says, for telling a hidden error from one that is shown. `neutral` and `success` are what
+    the tool could have answered instead. `correct` and `distractors` are other candidates.
 
     Raises:
         UsageError: when there is neither a name nor a text, or the arguments are no JSON.
