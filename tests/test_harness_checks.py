@@ -172,7 +172,7 @@ def test_what_can_not_be_called() -> None:
         (b"text", "it returned a bytes (b'text'); a harness returns a list of chat messages,"),
         (
             7,
-            "it returned an int (7); a harness returns a list of chat messages, a text, or a Prompt",
+            "it returned an int (7); a harness returns a list of chat messages, a text, or",
         ),
         ({"x"}, "it returned a set ({'x'}); a harness returns"),
     ],
