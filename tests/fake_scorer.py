@@ -38,9 +38,10 @@ Logprobs = Callable[[Prompt, Action], Sequence[float]]
 def prompt_text(prompt: Prompt) -> str:
     """All that the model would read."""
     if prompt.text is not None:
-        return prompt.text
+        return prompt.text + prompt.lead
     offered = "".join(f"{tool}\n" for tool in prompt.tools)
-    return offered + "\n".join(str(dict(message)) for message in prompt.messages or ())
+    messages = "\n".join(str(dict(message)) for message in prompt.messages or ())
+    return f"{offered}{messages}{prompt.lead}"
 
 
 def written(action: Action) -> str:
@@ -121,7 +122,7 @@ class FakeScorer:
             argmax=tuple(logprob > math.log(0.5) for logprob in logprobs),
             token_spans=spans_of_tokens(text),
             context_tokens=len(spans_of_tokens(prompt_text(prompt))),
-            adaptations=self.adaptations(prompt),
+            adaptations=(*prompt.adaptations, *self.adaptations(prompt)),
         )
 
 

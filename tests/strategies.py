@@ -53,17 +53,25 @@ tools = st.builds(Tool, texts, texts, st.dictionaries(texts, json_values, max_si
 records = st.dictionaries(st.sampled_from(sorted(REMEDIES)), words, max_size=2)
 
 
-def steps(failed: st.SearchStrategy[bool]) -> st.SearchStrategy[Step]:
+@st.composite
+def steps(draw: st.DrawFn, failed: st.SearchStrategy[bool]) -> Step:
     """Steps with everything that a step can have."""
-    return st.builds(
-        Step,
-        action=actions,
-        observation=st.none() | texts,
-        failed=failed,
-        error_family=st.none() | texts | st.just("type_error"),
-        tool=st.none() | texts,
-        records=records,
+    action = draw(actions)
+    return Step(
+        action=action,
+        observation=draw(st.none() | texts),
+        failed=draw(failed),
+        error_family=draw(st.none() | texts | st.just("type_error")),
+        tool=draw(st.none() | texts),
+        records=draw(records),
+        reply=draw(replies(action)),
     )
+
+
+def replies(action: Action) -> st.SearchStrategy[str]:
+    """Whole turns that `action` may be a part of, none among them."""
+    around = st.tuples(texts, texts).map(lambda ends: f"{ends[0]}{action.text}{ends[1]}")
+    return st.just("") | around
 
 
 good_steps = steps(st.just(False))
@@ -108,6 +116,7 @@ def cases(draw: st.DrawFn) -> FailureCase:
             error_family=draw(st.none() | texts),
             tool=draw(st.none() | texts),
             records=draw(records),
+            reply=draw(replies(failed)),
         ),
         correct=correct,
         distractors=tuple(others),
@@ -124,7 +133,7 @@ def other_failures(draw: st.DrawFn, failed: Action, correct: Action | None) -> S
     """Steps that failed as well, with another action than `failed` and `correct`."""
     action = draw(actions.filter(lambda action: action not in (failed, correct)))
     observation = draw(texts)
-    return replace(draw(failed_steps), action=action, observation=observation)
+    return replace(draw(failed_steps), action=action, observation=observation, reply="")
 
 
 def render_as_text(trajectory: Trajectory) -> str:

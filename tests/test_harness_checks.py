@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pytest_failgain.errors import HarnessError
+from pytest_failgain.errors import HarnessError, NotRecordedError, UsageError
 from pytest_failgain.harness_checks import render
 from pytest_failgain.harnesses import VERBATIM, Harness, remedied
 from pytest_failgain.prompt import Message, Prompt
@@ -45,6 +45,31 @@ def error_of(harness: Any, trajectory: Trajectory = TRAJECTORY) -> str:
 
 def returning(result: object) -> Callable[[Trajectory], Any]:
     return lambda trajectory: result
+
+
+def test_a_prompt_keeps_its_own_tools() -> None:
+    other = (Tool("look"),)
+    prompt = Prompt((USER,), tools=other, adaptations=("folded",))
+    assert checked(returning(prompt)) == prompt
+    assert checked(returning(Prompt(text="Go on."))) == Prompt(text="Go on.")
+    assert "it returned a text that is empty" in error_of(returning(Prompt(text=" ")))
+    assert "it returned no messages" in error_of(returning(Prompt(())))
+    prompts = iter([prompt, Prompt((USER,))])
+    assert "twice with the same trajectory" in error_of(lambda trajectory: next(prompts))
+
+
+def test_a_record_that_was_not_kept_passes_as_what_it_is() -> None:
+    def replay(trajectory: Trajectory) -> Prompt:
+        raise NotRecordedError("never seen")
+
+    with pytest.raises(NotRecordedError, match=r"^never seen$"):
+        checked(replay)
+
+
+def test_a_prompt_has_either_messages_or_text() -> None:
+    for parts in ({}, {"messages": (USER,), "text": "Go on."}):
+        with pytest.raises(UsageError, match="either messages or a text"):
+            Prompt(**parts)
 
 
 def test_messages_come_with_the_tools_of_the_trajectory() -> None:

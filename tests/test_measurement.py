@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_scorer import (
+    ERROR,
     IDENTITY,
     FakeScorer,
     failure_case,
+    hashed,
     measured,
     measured_by,
     prompt_text,
@@ -37,7 +39,7 @@ from pytest_failgain.conditions import (
     SUCCEEDED,
     Condition,
 )
-from pytest_failgain.errors import CaseError, ScoringError, UsageError
+from pytest_failgain.errors import CaseError, NotRecordedError, ScoringError, UsageError
 from pytest_failgain.harnesses import VERBATIM, Harness, remedied
 from pytest_failgain.measurement import (
     Measurement,
@@ -444,6 +446,47 @@ def test_the_other_failure_is_left_out_and_counted_where_there_is_none() -> None
     result = measure(FakeScorer(), VERBATIM, drawn, conditions=conditions)
     assert [row.case_id for row in result.rows if row.condition == "other-failed"] == ["with"] * 2
     assert (result.left_out, result.skips) == ((("other-failed", 1),), ())
+
+
+def replaying(*known: str) -> Harness:
+    """Replays the prompts of the conditions in `known`, by the last answer in them."""
+
+    def replay(trajectory: Trajectory) -> Prompt:
+        answer = trajectory.steps[-1].observation if trajectory.steps else "before"
+        if answer not in known:
+            raise NotRecordedError(f"{answer!r} was not recorded")
+        messages = ({"role": "user", "content": answer},)
+        return Prompt(messages, adaptations=("told otherwise",))
+
+    return replay
+
+
+def test_what_a_replayed_record_lacks_is_left_out_and_counted() -> None:
+    case = failure_case("a")
+    result = measure(FakeScorer(), replaying("before", ERROR), [case])
+    assert {row.condition for row in result.rows} == {"before", "failed"}
+    assert (result.left_out, result.skips) == ((("neutral", 1),), ())
+    assert result.adaptations == (("told otherwise", 1),)
+
+
+def test_a_case_whose_own_record_was_not_kept_is_skipped() -> None:
+    result = measure(FakeScorer(), replaying("before"), [failure_case("a")])
+    assert result.skips == (Skip("a", "failed: 'ValueError: no' was not recorded"),)
+
+
+def test_what_a_turn_says_before_its_action_is_given_in_every_condition_and_not_scored() -> None:
+    case = failure_case("a", "ls")
+    case = replace(case, failed=replace(case.failed, reply="Look around: ls now"))
+    given: list[str] = []
+
+    def noted(prompt: Prompt, action: Action) -> list[float]:
+        given.append(prompt.lead)
+        return hashed(prompt, action)
+
+    result = measure(FakeScorer(noted), VERBATIM, [case])
+    assert set(given) == {"Look around: "}
+    assert len(given) == len(result.rows)
+    assert {row.text for row in result.rows if row.candidate == "failed"} == {"ls"}
 
 
 def test_the_padded_answer_is_as_long_as_the_error_in_the_scorers_own_tokens() -> None:

@@ -262,6 +262,21 @@ def test_what_is_left_of_a_stripped_action(action: Action | str, left: Action | 
     assert stripped == replace(step, action=Action.of(left))
 
 
+CALLED = Step(Action(calls=(ToolCall("send", '{"to": "Ann"}'),)), "no", True)
+
+
+def test_the_reply_around_a_stripped_action_stays() -> None:
+    step = Step(Action("send(to='Ann')"), "no", True, reply="Try:\nsend(to='Ann')\nDone.")
+    (stripped,) = transformed("stripped", Trajectory("", "", (step,))).steps
+    assert isinstance(stripped, Step)
+    assert stripped.reply == "Try:\nsend(...)\nDone."
+    (beside,) = transformed(
+        "stripped", Trajectory("", "", (replace(CALLED, reply="I send it."),))
+    ).steps
+    assert isinstance(beside, Step)
+    assert beside.reply == "I send it."
+
+
 def counted(times: int, step: Step = FAIL) -> Step:
     said = f"[Tried {times} times; it failed in the same way each time.]"
     return replace(step, observation=f"{step.observation}\n{said}" if step.observation else said)

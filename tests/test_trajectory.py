@@ -33,6 +33,27 @@ def default_parts() -> dict[str, Any]:
     return {"case_id": "refund-42", "task_id": "refund", "trajectory": START, "failed": FAILED}
 
 
+@pytest.mark.parametrize(
+    ("action", "reply", "lead"),
+    [
+        (Action("ls"), "", ""),
+        (Action("ls"), "Look:\n```\nls\n```", "Look:\n```\n"),
+        (Action("ls"), "ls is first, then ls", "ls is first, then "),
+        (Action(calls=(CALL,)), "I pay it back.", "I pay it back."),
+        (Action(calls=(CALL,)), "", ""),
+    ],
+)
+def test_the_lead_is_what_a_turn_says_before_its_action(
+    action: Action, reply: str, lead: str
+) -> None:
+    assert Step(action, "done", reply=reply).lead == lead
+
+
+def test_an_action_that_is_no_part_of_its_reply_is_refused() -> None:
+    with pytest.raises(CaseError, match=r"the action 'ls' is no part of its reply 'pwd'"):
+        Step(Action("ls"), "done", reply="pwd")
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u2003"])
 def test_an_action_without_text_or_call_is_refused(text: str) -> None:
     with pytest.raises(CaseError, match="empty or only white space, so there is nothing to score"):

@@ -9,7 +9,8 @@ A line, with everything that a case can have:
      "system": "You are …", "goal": "Refund order 42",
      "tools": [{"name": "refund", "description": "…", "parameters": {…JSON Schema…}}],
      "steps": [{"action": ACTION, "observation": "paid", "failed": false,
-                "error_family": "type_error", "tool": "refund", "records": {"described": "…"}},
+                "error_family": "type_error", "tool": "refund", "records": {"described": "…"},
+                "reply": "the whole turn, where the action is a part of it"},
                {"user": "a user turn between two steps"}],
      "failed": {"action": ACTION, "observation": "TypeError: …", …as in a step…},
      "correct": ACTION, "distractors": [ACTION, …],
@@ -66,7 +67,7 @@ _CASE_KEYS = (
     "other_failed",
     "observations",
 )
-_STEP_KEYS = ("action", "observation", "failed", "error_family", "tool", "records")
+_STEP_KEYS = ("action", "observation", "failed", "error_family", "tool", "records", "reply")
 _OBSERVATION_KEYS = ("neutral", "success", "terse", "verbose", "echoed", "padding")
 
 
@@ -215,6 +216,7 @@ def _written_step(step: Step | UserTurn, default_failed: bool = False) -> dict[s
         **_unless(default_failed, failed=step.failed),
         **_unless(None, error_family=step.error_family, tool=step.tool),
         **_unless({}, records=dict(step.records)),
+        **_unless("", reply=step.reply),
     }
 
 
@@ -316,6 +318,7 @@ def _read_step(value: object, at: str, default_failed: bool = False) -> Step:
         error_family=fields.text_or_none("error_family"),
         tool=fields.text_or_none("tool"),
         records=fields.texts_by_name("records"),
+        reply=fields.text("reply", ""),
     )
 
 

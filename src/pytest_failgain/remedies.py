@@ -113,7 +113,15 @@ def strip_arguments(trajectory: Trajectory) -> Trajectory:
 
     What is said beside a call stays, and so does what the error quotes of it.
     """
-    return _amend_failures(trajectory, lambda step: replace(step, action=_stripped(step.action)))
+    return _amend_failures(trajectory, _without_arguments)
+
+
+def _without_arguments(step: Step) -> Step:
+    action = _stripped(step.action)
+    if not step.reply or action.calls:
+        return replace(step, action=action)
+    end = step.reply.rindex(step.action.text) + len(step.action.text)
+    return replace(step, action=action, reply=f"{step.lead}{action.text}{step.reply[end:]}")
 
 
 def _stripped(action: Action) -> Action:

@@ -59,6 +59,7 @@ CALLED = replace(CASE, correct=Action(calls=(ToolCall("send", "{}"),)))
     [
         replace(CASE, trajectory=replace(CASE.trajectory, goal="Something else.")),
         replace(CASE, failed=replace(CASE.failed, action=Action("send(to='ann')"))),
+        replace(CASE, failed=replace(CASE.failed, reply="So: send(to='Ann')")),
         replace(CASE, correct=None),
         replace(CASE, correct=Action("send(to='x')")),
         replace(CASE, distractors=()),

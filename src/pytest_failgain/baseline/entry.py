@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pytest_failgain.errors import UsageError
 from pytest_failgain.measurement import Measurement
 from pytest_failgain.scoring.protocol import ModelIdentity
-from pytest_failgain.trajectory import Action, FailureCase, UserTurn
+from pytest_failgain.trajectory import Action, FailureCase, Step, UserTurn
 
 Setting = str | int | float | bool | None
 
@@ -162,13 +162,17 @@ def decision_digest(case: FailureCase) -> str:
     Prompts and answers of the runtime are no part of it: those are what a baseline watches.
     """
     turns = [
-        ["user", turn.text] if isinstance(turn, UserTurn) else _parts(turn.action)
+        ["user", turn.text] if isinstance(turn, UserTurn) else _made(turn)
         for turn in case.trajectory.steps
     ]
     correct = None if case.correct is None else _parts(case.correct)
     others = sorted(json.dumps(_parts(action)) for action in case.distractors)
-    decided = json.dumps([case.trajectory.goal, turns, _parts(case.failed.action), correct, others])
+    decided = json.dumps([case.trajectory.goal, turns, _made(case.failed), correct, others])
     return blake2b(decided.encode(), digest_size=6).hexdigest()
+
+
+def _made(step: Step) -> list[object]:
+    return [*_parts(step.action), *([["in", step.reply]] if step.reply else [])]
 
 
 def _parts(action: Action) -> list[object]:
