@@ -36,7 +36,7 @@ fetch: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[local,study,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[local,study,dev,gallery]'
 	touch $@
 
 clean:
