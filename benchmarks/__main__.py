@@ -127,6 +127,19 @@ def _noise(options: argparse.Namespace) -> list[Figure]:
     return noise.measure(scorer, cases, lambda line: print(line, flush=True))
 
 
+def _transcripts(options: argparse.Namespace) -> list[Figure]:
+    from benchmarks import transcripts
+
+    size, rounds = (0.2, 1) if options.quick else (1.0, 3)
+    return transcripts.measure(size, rounds, lambda line: print(line, flush=True))
+
+
+def _record_checks(options: argparse.Namespace) -> list[Figure]:
+    from benchmarks import record_checks
+
+    return record_checks.measure(*((4, 3) if options.quick else (30, 7)))
+
+
 _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "overhead": _overhead,
     "speed": _speed,
@@ -136,6 +149,8 @@ _PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "decoding": _decoding,
     "second-run": _second_run,
     "noise": _noise,
+    "record-checks": _record_checks,
+    "transcripts": _transcripts,
 }
 
 

@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from pytest_failgain.conditions import Condition as Condition
     from pytest_failgain.environments.protocol import Environment as Environment
     from pytest_failgain.environments.protocol import RolloutEnvironment as RolloutEnvironment
+    from pytest_failgain.environments.settings import EnvironmentSettings as EnvironmentSettings
     from pytest_failgain.errors import CaseError as CaseError
+    from pytest_failgain.errors import ExtensionError as ExtensionError
     from pytest_failgain.errors import FailgainError as FailgainError
     from pytest_failgain.errors import HarnessError as HarnessError
     from pytest_failgain.errors import ModelError as ModelError
     from pytest_failgain.errors import ScoringError as ScoringError
     from pytest_failgain.errors import TranscriptError as TranscriptError
     from pytest_failgain.errors import UsageError as UsageError
+    from pytest_failgain.extensions import Extensions as Extensions
     from pytest_failgain.failgain import Failgain as Failgain
     from pytest_failgain.harnesses import Harness as Harness
     from pytest_failgain.harnesses import RemediedHarness as RemediedHarness
@@ -45,6 +48,13 @@ if TYPE_CHECKING:
     from pytest_failgain.measurement import gain_difference as gain_difference
     from pytest_failgain.measurement import inversion_removed as inversion_removed
     from pytest_failgain.prompt import Prompt as Prompt
+    from pytest_failgain.record_checks.assertions import (
+        assert_failed_action_absent as assert_failed_action_absent,
+    )
+    from pytest_failgain.record_checks.assertions import (
+        assert_record_tokens_at_most as assert_record_tokens_at_most,
+    )
+    from pytest_failgain.remedies import Remedy as Remedy
     from pytest_failgain.rollout.assertions import assert_not_stuck as assert_not_stuck
     from pytest_failgain.rollout.assertions import (
         assert_repeat_rate_at_most as assert_repeat_rate_at_most,
@@ -57,6 +67,8 @@ if TYPE_CHECKING:
     )
     from pytest_failgain.rollout.results import Rollouts as Rollouts
     from pytest_failgain.rollout.results import rollout_difference as rollout_difference
+    from pytest_failgain.scoring.protocol import Scorer as Scorer
+    from pytest_failgain.scoring.settings import ScorerSettings as ScorerSettings
     from pytest_failgain.statistics import Estimate as Estimate
     from pytest_failgain.trajectory import Action as Action
     from pytest_failgain.trajectory import FailureCase as FailureCase
@@ -70,6 +82,7 @@ if TYPE_CHECKING:
     from pytest_failgain.transcript import call as call
     from pytest_failgain.transcripts.read import ReadTranscript as ReadTranscript
     from pytest_failgain.transcripts.read import read_transcript as read_transcript
+    from pytest_failgain.transcripts.reader import TranscriptReader as TranscriptReader
 
 __version__ = "0.1.0.dev0"
 
@@ -86,6 +99,8 @@ _HOME = {
     "blocking.search": ("generate_blocked",),
     "conditions": ("Condition",),
     "environments.protocol": ("Environment", "RolloutEnvironment"),
+    "environments.settings": ("EnvironmentSettings",),
+    "extensions": ("Extensions",),
     "harnesses": ("Harness", "RemediedHarness"),
     "rollout.assertions": (
         "assert_not_stuck",
@@ -94,10 +109,18 @@ _HOME = {
         "assert_success_rate_at_least",
     ),
     "rollout.results": ("Rollouts", "rollout_difference"),
+    "record_checks.assertions": (
+        "assert_failed_action_absent",
+        "assert_record_tokens_at_most",
+    ),
+    "remedies": ("Remedy",),
+    "scoring.protocol": ("Scorer",),
+    "scoring.settings": ("ScorerSettings",),
     "statistics": ("Estimate",),
     "case_files": ("load_cases", "save_cases"),
     "errors": (
         "CaseError",
+        "ExtensionError",
         "FailgainError",
         "HarnessError",
         "ModelError",
@@ -119,6 +142,7 @@ _HOME = {
     ),
     "transcript": ("Transcript", "call"),
     "transcripts.read": ("ReadTranscript", "read_transcript"),
+    "transcripts.reader": ("TranscriptReader",),
     "capture.failing_call": ("FailingCall",),
     "prompt": ("Prompt",),
 }

@@ -36,9 +36,13 @@ class SuiteFile(pytest.Module):
             CollectError: with all that is wrong with the file.
         """
         try:
-            suites = read_suites(self.path.read_bytes(), self.path.parent)
+            content = self.path.read_bytes()
         except OSError as error:
             raise self.CollectError(f"can't read {self.nodeid}: {error.strerror}") from None
+        from pytest_failgain.hooks import extensions_at
+
+        try:
+            suites = read_suites(content, self.path.parent, extensions_at(self))
         except SuiteFileError as error:
             raise self.CollectError(
                 "\n".join(f"{self.place(one.line)}: {one.problem}" for one in error.problems)

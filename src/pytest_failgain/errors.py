@@ -11,6 +11,10 @@ class UsageError(FailgainError):
     """An option, a name or an argument is not one that exists or fits."""
 
 
+class MissingPackageError(UsageError, ImportError):
+    """A package that only some uses need is not installed."""
+
+
 class CaseError(FailgainError):
     """A failure case, or a file of them, is not usable."""
 
@@ -21,6 +25,10 @@ class HarnessError(FailgainError):
 
 class NotRecordedError(HarnessError):
     """A harness that replays what was recorded is asked for what never was."""
+
+
+class ExtensionError(FailgainError):
+    """What a conftest or another plugin adds is not usable, or fails."""
 
 
 class TranscriptError(FailgainError):

@@ -14,6 +14,7 @@ from pytest_failgain.environments import build_environment
 from pytest_failgain.environments.protocol import Environment, RolloutEnvironment
 from pytest_failgain.environments.settings import EnvironmentSettings, ignore_note
 from pytest_failgain.errors import UsageError
+from pytest_failgain.extensions import NO_EXTENSIONS, Extensions
 from pytest_failgain.harnesses import VERBATIM, Harness, RemediedHarness, remedied
 from pytest_failgain.measurement import Measurement, measure
 from pytest_failgain.models import default_cache_dir
@@ -21,16 +22,22 @@ from pytest_failgain.progress import NoProgress, Progress
 from pytest_failgain.rollout.results import Rollouts
 from pytest_failgain.rollout.run import rollout
 from pytest_failgain.scoring.protocol import Decoder, Scorer
+from pytest_failgain.scoring.settings import ScorerSettings
 from pytest_failgain.trajectory import FailureCase
+from pytest_failgain.transcripts.document import Source
+from pytest_failgain.transcripts.failures import IsFailure
+from pytest_failgain.transcripts.read import ReadTranscript, read_transcript
 
 
 class Failgain:
     """Measures harnesses with one model, and lets it act with them.
 
-    `model` is a name, hub id, directory or .gguf file, or a scorer of your own. It is loaded when
-    the first measurement needs it. `prompt_format` is what writes chat messages for it: its own
-    "template", the "plain" format of headed turns, or "auto", the template where there is one with
-    a system role and else the plain format. With `keep_scores`, scores, replies and the outcomes of
+    `model` is a name, hub id, directory or .gguf file, or a scorer of your own, by itself or by its
+    name in `extensions`. It is loaded when the first measurement needs it. `extensions` are
+    environments, remedies, transcript readers and scorers beside the built-in ones. `prompt_format`
+    is what writes chat messages for it: its own "template", the "plain" format of headed turns, or
+    "auto", the template where there is one with a system role and else the plain format. With
+    `keep_scores`, scores, replies and the outcomes of
     executed programs are kept in the cache folder and not found again. `cases`, if given, is the
     number of cases and of tasks that an environment gives wherever a number is asked for. `mbpp` is
     a file of problems for the environment `program_repair`, and `allow_code_execution` lets a
@@ -63,6 +70,7 @@ class Failgain:
         seed: int = 0,
         mbpp: Path | str | None = None,
         allow_code_execution: bool = False,
+        extensions: Extensions = NO_EXTENSIONS,
         baseline: Path | str | None = None,
         update_baseline: bool = False,
         baseline_command: str = "pytest --failgain-update-baseline",
@@ -77,6 +85,7 @@ class Failgain:
         self._on_measured = on_measured
         self._on_rolled_out = on_rolled_out
         self._cases = cases
+        self._extensions = extensions
         self._baseline = (
             None
             if baseline is None
@@ -98,11 +107,28 @@ class Failgain:
         )
         self._scorer: Scorer | None = None if isinstance(model, str) else model
 
+        def settings(model: str) -> ScorerSettings:
+            return ScorerSettings(
+                model,
+                revision=revision,
+                dtype=dtype,
+                device=device,
+                threads=threads,
+                cache_dir=folder or default_cache_dir(),
+                offline=offline,
+                fold_system=fold_system,
+                prompt_format=prompt_format,
+                keep_scores=keep_scores,
+                progress=self._progress,
+                on_note=partial(on_note, "scores"),
+            )
+
         def load() -> Scorer:
             from pytest_failgain.scoring.loading import load_scorer
 
             assert isinstance(model, str)
-            return load_scorer(
+            added = extensions.scorer(model, settings)
+            return added or load_scorer(
                 model,
                 revision=revision,
                 dtype=dtype,
@@ -126,6 +152,7 @@ class Failgain:
         Raises:
             ModelError: when the model can't be found, fetched, converted or loaded.
             UsageError: when there is no such prompt format.
+            ExtensionError: when it is an added one, and can't be made.
         """
         if self._scorer is None:
             self._scorer = self._load()
@@ -140,9 +167,10 @@ class Failgain:
 
         Raises:
             UsageError: when there is none of that name, or an argument is not one that it takes.
+            ExtensionError: when it is an added one, and can't be made.
         """
         settings = replace(self._settings, action_format=action_format, verbosity=verbosity)
-        return build_environment(name, settings, count=self._cases)
+        return build_environment(name, settings, count=self._cases, extensions=self._extensions)
 
     def remedy(self, name: str, harness: Harness = VERBATIM) -> RemediedHarness:
         """`harness` with the remedies that `name` joins by "+"; see `harnesses.remedied`.
@@ -150,7 +178,19 @@ class Failgain:
         Raises:
             UsageError: when a part of the name is no remedy.
         """
-        return remedied(name, harness)
+        return remedied(name, harness, added=self._extensions.remedies)
+
+    def read_transcript(
+        self, source: Source, format: str | None = None, *, is_failure: IsFailure | None = None
+    ) -> ReadTranscript:
+        """Read the log of an agent, with added readers too; see `transcripts.read.read_transcript`.
+
+        Raises:
+            FailgainError: of the kinds that `transcripts.read.read_transcript` names.
+        """
+        return read_transcript(
+            source, format, is_failure=is_failure, readers=self._extensions.readers
+        )
 
     def measure(
         self,

@@ -11,6 +11,7 @@ from pytest_failgain.stash import FINDINGS, SETTINGS
 
 if TYPE_CHECKING:
     from pytest_failgain.environments.protocol import Environment
+    from pytest_failgain.extensions import Extensions
     from pytest_failgain.failgain import Failgain
     from pytest_failgain.harnesses import Harness, RemediedHarness
     from pytest_failgain.scoring.protocol import Scorer
@@ -37,7 +38,7 @@ NO_MODEL = (
 
 
 @pytest.fixture(scope="session")
-def failgain(request: pytest.FixtureRequest) -> Failgain:
+def failgain(request: pytest.FixtureRequest, failgain_extensions: Extensions) -> Failgain:
     """Measures harnesses with the model of this run; skips the test where none is given."""
     config = request.config
     settings, findings = config.stash[SETTINGS], config.stash[FINDINGS]
@@ -65,6 +66,7 @@ def failgain(request: pytest.FixtureRequest) -> Failgain:
         seed=settings.seed,
         mbpp=settings.mbpp,
         allow_code_execution=settings.allow_code_execution,
+        extensions=failgain_extensions,
         progress=pytest_progress(config),
         baseline=settings.baseline_file(config.rootpath),
         update_baseline=settings.update_baseline,
@@ -97,8 +99,12 @@ def failgain_transcript(request: pytest.FixtureRequest) -> Callable[..., Transcr
 
 
 @pytest.fixture(scope="session", params=ENVIRONMENT_NAMES)
-def failgain_environment(request: pytest.FixtureRequest) -> Environment:
-    """Each environment in turn; `failgain_environment.cases(30)` gives failure cases."""
+def failgain_environment(
+    request: pytest.FixtureRequest, failgain_extensions: Extensions
+) -> Environment:
+    """Each environment in turn; `failgain_environment.cases(30)` gives failure cases.
+    The hook pytest_failgain_environments adds others.
+    """
     from pytest_failgain.environments import build_environment
     from pytest_failgain.environments.settings import EnvironmentSettings
     from pytest_failgain.live import pytest_progress
@@ -117,15 +123,28 @@ def failgain_environment(request: pytest.FixtureRequest) -> Environment:
             on_note=config.stash[FINDINGS].notes.__setitem__,
         ),
         count=settings.cases,
+        extensions=failgain_extensions,
     )
 
 
 @pytest.fixture(scope="session", params=REMEDY_NAMES)
-def failgain_remedy(request: pytest.FixtureRequest) -> RemediedHarness:
-    """Each remedy in turn, as a harness on top of the reference harness."""
+def failgain_remedy(
+    request: pytest.FixtureRequest, failgain_extensions: Extensions
+) -> RemediedHarness:
+    """Each remedy in turn, as a harness on top of the reference harness.
+    The hook pytest_failgain_remedies adds others.
+    """
     from pytest_failgain.harnesses import remedied
 
-    return remedied(request.param)
+    return remedied(request.param, added=failgain_extensions.remedies)
+
+
+@pytest.fixture(scope="session")
+def failgain_extensions(request: pytest.FixtureRequest) -> Extensions:
+    """What conftests and plugins add to environments, remedies, transcript readers and scorers."""
+    from pytest_failgain.hooks import answers_of
+
+    return answers_of(request.config).everywhere()
 
 
 @pytest.fixture(scope="session")

@@ -33,16 +33,31 @@ def render(harness: Harness, trajectory: Trajectory, *, case_id: str) -> Prompt:
             or text, returns nothing, changes the trajectory, or returns something else the second
             time.
     """
-    run = _Run(harness, f"harness {harness_name(harness)!r}, case {case_id!r}")
-    if not callable(harness):
-        run.fail(f"it is a {type(harness).__name__}, which can't be called; give a function")
-    untouched = _snapshot(trajectory)
+    run = _run(harness, case_id)
+    untouched = snapshot(trajectory)
     first = run.rendered(trajectory)
     run.check_untouched(untouched, trajectory)
     second = run.rendered(trajectory, again=True)
     run.check_untouched(untouched, trajectory)
     run.check_same(first, second)
     return first
+
+
+def render_once(harness: Harness, trajectory: Trajectory, *, case_id: str) -> Prompt:
+    """The prompt that one call of `harness` makes, looked at by itself alone.
+
+    Raises:
+        HarnessError: when the harness raises, is asynchronous, or returns anything but chat
+            messages or text, or nothing.
+    """
+    return _run(harness, case_id).rendered(trajectory)
+
+
+def _run(harness: Harness, case_id: str) -> _Run:
+    run = _Run(harness, f"harness {harness_name(harness)!r}, case {case_id!r}")
+    if not callable(harness):
+        run.fail(f"it is a {type(harness).__name__}, which can't be called; give a function")
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +195,7 @@ class _Run:
 
     def check_untouched(self, untouched: object, trajectory: Trajectory) -> None:
         """Fail when `trajectory` is not what it was when the snapshot was taken."""
-        difference = _first_difference(untouched, _snapshot(trajectory), "trajectory")
+        difference = trajectory_difference(untouched, trajectory)
         if difference:
             self.fail(
                 f"it changed the trajectory that it was given: {difference}; let it work on a copy"
@@ -188,16 +203,27 @@ class _Run:
 
     def check_same(self, first: Prompt, second: Prompt) -> None:
         """Fail when two calls with the same trajectory made different prompts."""
-        at = "messages" if first.text is None else "the text"
-        difference = _first_difference(_written(first), _written(second), at)
-        difference = difference or _first_difference(
-            _snapshot(first.tools), _snapshot(second.tools), "tools"
-        )
+        difference = prompt_difference(first, second)
         if difference:
             self.fail(
                 f"it is not deterministic: called twice with the same trajectory, {difference}; "
                 "leave out times, random ids and what it keeps from earlier calls"
             )
+
+
+def prompt_difference(first: Prompt, second: Prompt) -> str | None:
+    """Where two prompts first differ, with what stands there in each; None where nowhere."""
+    at = "messages" if first.text is None else "the text"
+    return (
+        _first_difference(_written(first), _written(second), at)
+        or _first_difference(snapshot(first.tools), snapshot(second.tools), "tools")
+        or _first_difference(first.lead, second.lead, "the lead")
+    )
+
+
+def trajectory_difference(untouched: object, trajectory: Trajectory) -> str | None:
+    """Where `trajectory` first differs from the `snapshot` that was taken of it."""
+    return _first_difference(untouched, snapshot(trajectory), "trajectory")
 
 
 def _written(prompt: Prompt) -> object:
@@ -221,14 +247,14 @@ def _shortened(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _snapshot(value: object) -> object:
+def snapshot(value: object) -> object:
     """A deep copy of a trajectory in dicts and lists, which nobody else can change."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _snapshot(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: snapshot(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: _snapshot(entry) for key, entry in value.items()}
+        return {key: snapshot(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_snapshot(entry) for entry in value]
+        return [snapshot(entry) for entry in value]
     return value
 
 

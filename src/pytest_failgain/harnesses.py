@@ -8,9 +8,9 @@ from functools import partial
 from typing import Protocol
 
 from pytest_failgain.blocking.kinds import BLOCKS, BlockKind
-from pytest_failgain.errors import UsageError
+from pytest_failgain.errors import HarnessError, UsageError
 from pytest_failgain.prompt import Message, Prompt
-from pytest_failgain.remedies import CHANGING, REMEDIES, TAKING_AWAY, Remedy
+from pytest_failgain.remedies import REMEDIES, Remedy, in_order
 from pytest_failgain.trajectory import Step, Trajectory, UserTurn
 
 
@@ -39,7 +39,13 @@ class RemediedHarness:
 
     def __call__(self, trajectory: Trajectory, /) -> Sequence[Message] | str | Prompt:
         for remedy in self.remedies:
-            trajectory = remedy.transform(trajectory)
+            changed: object = remedy.transform(trajectory)
+            if not isinstance(changed, Trajectory):
+                raise HarnessError(
+                    f"the remedy {remedy.name!r} returned a {type(changed).__name__}; its "
+                    "transform must return a Trajectory, such as the one that it is given"
+                )
+            trajectory = changed
         return self.base(trajectory)
 
     @property
@@ -110,37 +116,41 @@ def _native_turns(index: int, step: Step) -> list[Message]:
 VERBATIM = RemediedHarness("verbatim", render_verbatim)
 
 
-def remedied(name: str, harness: Harness = VERBATIM) -> RemediedHarness:
+def remedied(
+    name: str, harness: Harness = VERBATIM, *, added: Sequence[Remedy] = ()
+) -> RemediedHarness:
     """`harness` with the remedies that `name` joins by "+", as in "verbatim+instructed".
 
     "verbatim" stands for the harness as it is. Remedies are applied in one fixed order, whatever
-    their order in the name. One of them may be a block, as in "described+searched".
+    their order in the name. One of them may be a block, as in "described+searched". `added` are
+    remedies beside the built-in ones.
 
     Raises:
         UsageError: when a part of the name is no remedy, or stands twice, or when two of them
             can't be joined.
     """
+    known = {**REMEDIES, **{remedy.name: remedy for remedy in added}}
     parts = [part.strip() for part in name.split("+")]
     for part in parts:
-        if part != "verbatim" and part not in REMEDIES and part not in BLOCKS:
+        if part != "verbatim" and part not in known and part not in BLOCKS:
             raise UsageError(
                 f"there is no remedy {part!r} (in {name!r}); there are: verbatim, "
-                f"{', '.join(REMEDIES)}, and at the decoder: {', '.join(BLOCKS)}; join several "
+                f"{', '.join(known)}, and at the decoder: {', '.join(BLOCKS)}; join several "
                 "with '+'"
             )
         if parts.count(part) > 1:
             raise UsageError(f"the remedy {part!r} stands twice in {name!r}; name it once")
-    _check_joined(name, parts)
-    chosen = tuple(remedy for remedy in REMEDIES.values() if remedy.name in parts)
+    chosen = [known[part] for part in parts if part in known]
+    _check_joined(name, chosen)
     block = _only_block(name, [BLOCKS[part] for part in parts if part in BLOCKS], harness)
     if harness is not VERBATIM:
         parts = [harness_name(harness), *(part for part in parts if part != "verbatim")]
-    return RemediedHarness("+".join(parts), harness, chosen, block)
+    return RemediedHarness("+".join(parts), harness, in_order(chosen), block)
 
 
-def _check_joined(name: str, parts: Sequence[str]) -> None:
-    taking_away = [part for part in parts if part in TAKING_AWAY]
-    changing = [part for part in parts if part in CHANGING]
+def _check_joined(name: str, chosen: Sequence[Remedy]) -> None:
+    taking_away = [one.name for one in chosen if one.failed_step == "taken away"]
+    changing = [one.name for one in chosen if one.failed_step == "changed"]
     if len(taking_away) > 1:
         raise UsageError(
             f"{' and '.join(taking_away)} in {name!r} can't be joined: each takes the failed step "
@@ -170,11 +180,8 @@ def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
         return RemediedHarness(f"{harness_name(harness)}+{remedy.name}", harness, (remedy,))
     if remedy in harness.remedies:
         return harness
-    order = list(REMEDIES.values())
-    remedies = sorted(
-        (*harness.remedies, remedy), key=lambda one: order.index(one) if one in order else -1
-    )
-    return replace(harness, name=f"{harness.name}+{remedy.name}", remedies=tuple(remedies))
+    remedies = in_order((*harness.remedies, remedy))
+    return replace(harness, name=f"{harness.name}+{remedy.name}", remedies=remedies)
 
 
 def harness_name(harness: Harness) -> str:

@@ -180,7 +180,12 @@ OUTPUT = Kind(_output, "must be a file to write")
 FLAG = Kind(_flag, "must be true or false", "bool")
 
 OPTIONS = (
-    Option("model", TEXT, "NAME", "model name, hub id, folder or .gguf file to measure with"),
+    Option(
+        "model",
+        TEXT,
+        "NAME",
+        "model name, hub id, folder or .gguf file to measure with, or an added scorer",
+    ),
     Option("revision", TEXT, "REV", "revision of a hub model: a branch, tag or commit"),
     Option("dtype", DTYPE, "DTYPE", "float32 (default), bfloat16 or float16"),
     Option("device", TEXT, "DEVICE", "torch device, such as cpu (default) or cuda:0"),

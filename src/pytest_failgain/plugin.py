@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from pytest_failgain import hookspecs
 from pytest_failgain.fixtures import (
     failgain,
     failgain_environment,
+    failgain_extensions,
     failgain_harness,
     failgain_model,
     failgain_remedy,
@@ -31,11 +33,24 @@ from pytest_failgain.stash import (
 __all__ = [
     "failgain",
     "failgain_environment",
+    "failgain_extensions",
     "failgain_harness",
     "failgain_model",
     "failgain_remedy",
     "failgain_transcript",
 ]
+
+RECORD_MARKER = "failgain_record: checks a failure record without a model, as pre-commit does"
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_plugin_registered(plugin_name: str, manager: pytest.PytestPluginManager) -> None:
+    # What comes before the session is all looked at when that starts.
+    if plugin_name.endswith("conftest.py") and manager.has_plugin("session"):
+        _check_hooks(manager, pytest.Collector.CollectError)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", RECORD_MARKER)
     config.stash[SETTINGS] = settings = read_settings(config, os.environ)
     config.stash[FINDINGS] = findings = Findings([], [], [], {})
     config.stash[UNREPORTED] = Reader(findings)
@@ -69,6 +85,26 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from pytest_failgain.report.header import containment_lines
 
     return [f"failgain: {', '.join(given)}", *containment_lines(settings)]
+
+
+# First, since xdist's own starts the workers.
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _check_hooks(session.config.pluginmanager, pytest.UsageError)
+    hook = session.config.hook
+    if any(getattr(hook, name).get_hookimpls() for name in hookspecs.HOOKS):
+        from pytest_failgain.hooks import check_answers
+
+        check_answers(session.config)
+
+
+# First, since pytest's own reads the parameters.
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if not {"failgain_environment", "failgain_remedy"}.isdisjoint(metafunc.fixturenames):
+        from pytest_failgain.hooks import add_parameters
+
+        add_parameters(metafunc)
 
 
 # First, since xdist's own takes the groups down.
@@ -168,6 +204,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 "results stand. Please report this.",
                 red=True,
             )
+
+
+def _check_hooks(manager: pytest.PytestPluginManager, error: type[Exception]) -> None:
+    """Refuse, with that error, what implements a hook of ours that there is not."""
+    for name in [*vars(manager.hook)]:
+        if name.startswith(hookspecs.PREFIX) and name not in hookspecs.HOOKS:
+            from pytest_failgain.hooks import check_implemented
+
+            check_implemented(manager, name, error)
 
 
 def _worker_output(config: pytest.Config) -> dict[str, Any] | None:

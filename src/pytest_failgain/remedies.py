@@ -16,6 +16,10 @@ from typing import TypeGuard
 from pytest_failgain.spans import action_spans
 from pytest_failgain.trajectory import Action, Step, Tool, ToolCall, Trajectory, UserTurn
 
+# What a remedy makes of a failed step: leave it, as where something is said about it elsewhere;
+# change it, and nothing but that; put something else, or nothing, in its place.
+FAILED_STEP = ("left", "changed", "taken away")
+
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
@@ -23,7 +27,8 @@ class Remedy:
 
     `by_construction` says what follows for the gain from the remedy's definition alone, for
     reports: such a figure is no finding. `because` is the reason, which holds where no gain is
-    measured as well. `acts_where` completes "it changes something only where …".
+    measured as well. `acts_where` completes "it changes something only where …". `failed_step` is
+    one of `FAILED_STEP`, and decides which remedies it can be joined with.
     """
 
     name: str
@@ -31,6 +36,7 @@ class Remedy:
     by_construction: str | None = None
     because: str = ""
     acts_where: str = "the harness writes what it changes"
+    failed_step: str = "left"
 
 
 def _is_failure(step: Step | UserTurn) -> TypeGuard[Step]:
@@ -250,23 +256,36 @@ INSTRUCTED = Remedy(
 )
 REDIRECTED = Remedy("redirected", redirect, acts_where="the harness writes UserTurns")
 COLLAPSED = Remedy(
-    "collapsed", collapse_failures, acts_where="one and the same failure stands more than once"
+    "collapsed",
+    collapse_failures,
+    acts_where="one and the same failure stands more than once",
+    failed_step="changed",
 )
 STRIPPED = Remedy(
     "stripped",
     strip_arguments,
     acts_where="the harness writes the actions of failed steps, and these have arguments",
+    failed_step="changed",
 )
 ADVISED = Remedy(
     "advised",
     advise,
     acts_where="the harness writes observations, and the failed step's records or the "
     "trajectory's tools tell what to advise",
+    failed_step="changed",
 )
 LABELLED = Remedy("labelled", label_outcomes, acts_where="the harness writes observations")
-DESCRIBED = Remedy("described", describe_failures, acts_where="the harness writes UserTurns")
+DESCRIBED = Remedy(
+    "described",
+    describe_failures,
+    acts_where="the harness writes UserTurns",
+    failed_step="taken away",
+)
 DESCRIBED_MINIMAL = Remedy(
-    "described-minimal", describe_failures_minimally, acts_where="the harness writes UserTurns"
+    "described-minimal",
+    describe_failures_minimally,
+    acts_where="the harness writes UserTurns",
+    failed_step="taken away",
 )
 DROPPED = Remedy(
     "dropped",
@@ -274,6 +293,7 @@ DROPPED = Remedy(
     by_construction="gain 0",
     because="the retry's context is the one before the attempt",
     acts_where="the harness writes failed steps",
+    failed_step="taken away",
 )
 
 # The order is the order of application. What is said because of a failure looks at it before a
@@ -294,7 +314,24 @@ REMEDIES = {
     )
 }
 
-# Each of these puts something else, or nothing, in the failed step's place …
-TAKING_AWAY = {DESCRIBED.name, DESCRIBED_MINIMAL.name, DROPPED.name}
-# … and each of these changes the failed step, and nothing but that.
-CHANGING = {COLLAPSED.name, STRIPPED.name, ADVISED.name}
+_PLACES = {name: place for place, name in enumerate(REMEDIES)}
+
+
+def in_order(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """`remedies` in the order of their application.
+
+    Those that are not built-in come behind the built-in ones, but before any that takes the failed
+    step away, as all that looks at it has to.
+    """
+
+    def place(remedy: Remedy) -> tuple[bool, int]:
+        built_in = REMEDIES.get(remedy.name) == remedy
+        return remedy.failed_step == "taken away", _PLACES[remedy.name] if built_in else len(
+            REMEDIES
+        )
+
+    return tuple(sorted(remedies, key=place))
+
+
+TAKING_AWAY = {one.name for one in REMEDIES.values() if one.failed_step == "taken away"}
+CHANGING = {one.name for one in REMEDIES.values() if one.failed_step == "changed"}

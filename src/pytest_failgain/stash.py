@@ -8,6 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_failgain.baseline.comparison import Comparison
+    from pytest_failgain.hooks import HookAnswers
     from pytest_failgain.measurement import Measurement
     from pytest_failgain.options import Settings
     from pytest_failgain.progress import Progress
@@ -70,5 +71,6 @@ FINDINGS: pytest.StashKey[Findings] = pytest.StashKey()
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 UNREPORTED: pytest.StashKey[Reader] = pytest.StashKey()
 """What no report of a test tells of yet."""
+EXTENSIONS: pytest.StashKey[HookAnswers] = pytest.StashKey()
 RUNS_TESTS: pytest.StashKey[bool] = pytest.StashKey()
 PROGRESS: pytest.StashKey[Progress] = pytest.StashKey()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_failgain.errors import FailgainError, HarnessError
+from pytest_failgain.errors import ExtensionError, FailgainError, HarnessError
 
 _OURS = "pytest_failgain"
 _PYTEST = ("_pytest", "pytest", "pluggy")
@@ -21,13 +21,15 @@ def report_briefly(
     """Around the making of a report: a `FailgainError` loses our frames, and what lies behind it.
 
     Where no line of the user's met it, as in a fixture of ours, its message is all that is shown.
-    A harness's own exception stays visible: it is the user's code that has to be mended.
+    The exception of a harness, or of what a conftest or plugin added, stays visible: it is the
+    user's code that has to be mended.
     """
     error = excinfo.value
     if not isinstance(error, FailgainError):
         return (yield)
     cause = error.__cause__
-    behind = _from_harness(cause) if isinstance(error, HarnessError) else None
+    is_users = isinstance(error, HarnessError | ExtensionError)
+    behind = _from_harness(cause) if is_users else None
     if cause is None or behind is None:
         error.__cause__ = None
         error.__suppress_context__ = True

@@ -66,7 +66,7 @@ def ours(modules: set[str]) -> set[str]:
     return {name for name in modules if name.partition(".")[0] == "pytest_failgain"}
 
 
-def test_unused_plugin_loads_five_small_modules_and_writes_nothing(
+def test_unused_plugin_loads_six_small_modules_and_writes_nothing(
     project: pytest.Pytester,
 ) -> None:
     project.makepyfile(test_it=USES_NOTHING)
@@ -75,6 +75,7 @@ def test_unused_plugin_loads_five_small_modules_and_writes_nothing(
         "pytest_failgain",
         "pytest_failgain.choices",
         "pytest_failgain.fixtures",
+        "pytest_failgain.hookspecs",
         "pytest_failgain.options",
         "pytest_failgain.plugin",
         "pytest_failgain.stash",

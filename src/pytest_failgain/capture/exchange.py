@@ -12,7 +12,8 @@ class Exchange:
 
     `api` is "chat" or "responses". `raw` is the body byte for byte; headers are never kept.
     `body` is the parsed request in which what a client refers to by `previous_response_id` stands
-    in full. `answer` is the text or the call that was sent back, as the JSON of the answer.
+    in full: `restored` items come from there. `answer` is the text or the call that was sent back,
+    as the JSON of the answer, and `status` its HTTP status.
     """
 
     api: str
@@ -20,3 +21,5 @@ class Exchange:
     raw: bytes
     body: dict[str, Any]
     answer: dict[str, Any]
+    restored: int = 0
+    status: int = 200

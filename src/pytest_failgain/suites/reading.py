@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_failgain.extensions import NO_EXTENSIONS, Extensions
 from pytest_failgain.suites.lists import each_once
 from pytest_failgain.suites.nodes import (
     Field,
@@ -55,34 +56,41 @@ _SUITE_NAME = re.compile(r"[\w.-]+")
 _T = TypeVar("_T")
 
 
-def read_suites(content: bytes, folder: Path) -> tuple[Suite, ...]:
+def read_suites(
+    content: bytes, folder: Path, extensions: Extensions = NO_EXTENSIONS
+) -> tuple[Suite, ...]:
     """The suites in a file of this content, which lies in `folder`.
+
+    They may name the environments and remedies of `extensions`, too.
 
     Raises:
         SuiteFileError: with all that is wrong with it.
     """
     problems = Problems()
     nothing: tuple[Suite, ...] = ()
-    suites = problems.attempt(partial(_suites, content, folder, problems), nothing)
+    suites = problems.attempt(partial(_suites, content, folder, extensions, problems), nothing)
     if problems.found:
         raise SuiteFileError(problems.found)
     return suites
 
 
-def _suites(content: bytes, folder: Path, problems: Problems) -> tuple[Suite, ...]:
+def _suites(
+    content: bytes, folder: Path, extensions: Extensions, problems: Problems
+) -> tuple[Suite, ...]:
     root = root_of(content)
     anything = fields_of(root, "the file", Problems())
     # Before any other key: those of another version are not known here.
     _check_version(anything)
-    extensions = [key for key in anything if key.startswith(_EXTENSION)]
-    fields = fields_of(root, "the file", problems, ["failgain", "suites", *extensions])
+    for_anchors = [key for key in anything if key.startswith(_EXTENSION)]
+    fields = fields_of(root, "the file", problems, ["failgain", "suites", *for_anchors])
     if "suites" not in fields:
         raise SchemaError(line_of(root), "the key 'suites' is missing; it holds suites by name")
     named = fields_of(fields["suites"].value, "'suites'", problems, kind="suite")
     if not named:
         raise SchemaError(fields["suites"].line, "'suites' is empty; it needs a suite, by name")
     suites = [
-        problems.attempt(partial(_suite, field, folder, problems), None) for field in named.values()
+        problems.attempt(partial(_suite, field, folder, extensions, problems), None)
+        for field in named.values()
     ]
     return tuple(suite for suite in suites if suite is not None)
 
@@ -101,7 +109,7 @@ def _check_version(fields: FieldsByKey) -> None:
         )
 
 
-def _suite(named: Field, folder: Path, problems: Problems) -> Suite:
+def _suite(named: Field, folder: Path, extensions: Extensions, problems: Problems) -> Suite:
     if not _SUITE_NAME.fullmatch(named.key):
         problems.note(
             named.line,
@@ -118,10 +126,17 @@ def _suite(named: Field, folder: Path, problems: Problems) -> Suite:
     suite = Suite(
         name=named.key,
         line=named.line,
-        sources=problems.attempt(partial(read_sources, named, fields, folder, problems), ()),
+        sources=problems.attempt(
+            partial(read_sources, named, fields, folder, [*extensions.environments], problems),
+            (),
+        ),
         harnesses=problems.attempt(partial(read_harnesses, fields, problems), ()),
         remedies=read(
-            "remedies", lambda field: each_once(field, read_remedy, problems), (NO_REMEDY,)
+            "remedies",
+            lambda field: each_once(
+                field, partial(read_remedy, added=extensions.remedies), problems
+            ),
+            (NO_REMEDY,),
         ),
         thresholds=read("thresholds", lambda field: read_thresholds(field, problems), ()),
         regression=read("regression", lambda field: read_regression(field, problems), None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pytest_failgain.conditions import CONDITIONS
 from pytest_failgain.errors import UsageError
 from pytest_failgain.fixtures import ENVIRONMENT_NAMES, REMEDY_NAMES
 from pytest_failgain.harnesses import remedied
+from pytest_failgain.remedies import Remedy
 from pytest_failgain.suites.lists import choice_of, each_once
 from pytest_failgain.suites.nodes import (
     Field,
@@ -43,17 +45,20 @@ FieldsByKey = dict[str, Field]
 
 
 def read_sources(
-    named: Field, fields: FieldsByKey, folder: Path, problems: Problems
+    named: Field, fields: FieldsByKey, folder: Path, added: Sequence[str], problems: Problems
 ) -> tuple[CaseSource, ...]:
     """What gives the cases of the suite `named`: environments, or files by paths from `folder`.
+
+    `added` are the names of environments beside the built-in ones.
 
     Raises:
         SchemaError: when neither is given, or both.
     """
+    known = (*ENVIRONMENT_NAMES, *added)
     environments = _either(fields, "environment", "environments")
     cases = fields.get("cases")
     if environments is None:
-        return _file_sources(named, cases, folder, problems)
+        return _file_sources(named, cases, folder, known, problems)
     count = DEFAULT_CASES
     if cases is not None:
         if is_text(cases.value):
@@ -63,18 +68,26 @@ def read_sources(
                 "of the two, or write how many cases the environment is to give, without quotes",
             )
         count = problems.attempt(partial(count_of, cases.value, "'cases'"), count)
-    names = each_once(environments, _environment, problems)
+    names = each_once(
+        environments,
+        lambda node, what: choice_of(node, what, "environment", known),
+        problems,
+    )
     return tuple(EnvironmentCases(name, count) for name in names)
 
 
 def _file_sources(
-    named: Field, cases: Field | None, folder: Path, problems: Problems
+    named: Field,
+    cases: Field | None,
+    folder: Path,
+    environments: Sequence[str],
+    problems: Problems,
 ) -> tuple[CaseSource, ...]:
     if cases is None:
         raise SchemaError(
             named.line,
             f"the suite {named.key!r} has no cases; give an environment "
-            f"({', '.join(ENVIRONMENT_NAMES)}), or as 'cases' a file of them",
+            f"({', '.join(environments)}), or as 'cases' a file of them",
         )
     sources: list[CaseSource] = []
     for node in one_or_more(cases):
@@ -82,7 +95,7 @@ def _file_sources(
             raise SchemaError(
                 line_of(node),
                 f"'cases' is {shown(node)}, without an environment; say which is to give them "
-                f"({', '.join(ENVIRONMENT_NAMES)}), or name a file",
+                f"({', '.join(environments)}), or name a file",
             )
         source = problems.attempt(partial(_case_file, node, folder), None)
         if source in sources:
@@ -107,10 +120,6 @@ def _case_file(node: Node, folder: Path) -> FileCases:
             f"{folder}",
         )
     return FileCases(path, text)
-
-
-def _environment(node: Node, what: str) -> str:
-    return choice_of(node, what, "environment", ENVIRONMENT_NAMES)
 
 
 def _either(fields: FieldsByKey, key: str, other: str) -> Field | None:
@@ -153,8 +162,10 @@ def _harness(node: Node, what: str) -> str:
     return text
 
 
-def read_remedy(node: Node, what: str) -> str:
+def read_remedy(node: Node, what: str, *, added: Sequence[Remedy] = ()) -> str:
     """The name of a remedy, or of several that can be joined and measured.
+
+    `added` are remedies beside the built-in ones.
 
     Raises:
         SchemaError: when it is none.
@@ -162,6 +173,7 @@ def read_remedy(node: Node, what: str) -> str:
     text = text_of(node, what)
     if text == NO_REMEDY:
         return text
+    known = (VERBATIM, *REMEDY_NAMES, *(remedy.name for remedy in added))
     for part in (part.strip() for part in text.split("+")):
         if part in BLOCKS:
             raise SchemaError(
@@ -170,12 +182,10 @@ def read_remedy(node: Node, what: str) -> str:
                 "what is scored, so it can't be measured; leave it out, or test it with "
                 "failgain.rollout",
             )
-        if part not in (VERBATIM, *REMEDY_NAMES):
-            raise SchemaError(
-                line_of(node), unknown("remedy", part, (NO_REMEDY, VERBATIM, *REMEDY_NAMES))
-            )
+        if part not in known:
+            raise SchemaError(line_of(node), unknown("remedy", part, (NO_REMEDY, *known)))
     try:
-        remedied(text)
+        remedied(text, added=added)
     except UsageError as error:
         raise SchemaError(line_of(node), str(error)) from None
     return text

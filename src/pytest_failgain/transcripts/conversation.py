@@ -14,13 +14,15 @@ from pytest_failgain.trajectory import Action, Tool
 class Call:
     """An action that an assistant's turn makes, its text as the model wrote it.
 
-    `problem` is the error of a call that the log says never reached a tool, such as one whose
-    arguments are no JSON: it failed, and no result follows.
+    `problem` is the error of a call that the log says never reached a tool: it failed, and no
+    result follows. `broken` says how its arguments are no JSON: it failed where no result follows,
+    or one that tells so; a harness may also have mended them.
     """
 
     action: Action
     call_id: str | None = None
     problem: str | None = None
+    broken: str = ""
 
     @property
     def tool(self) -> str | None:
@@ -34,7 +36,8 @@ class Result:
 
     `failed` is what the format's own mark says, None where it has none or leaves it open; `mark` is
     the mark's name there, for notes. A `cancelled` call never ran or was rejected: no failure.
-    Without a `call_id` it belongs to the oldest call that is still open.
+    Without a `call_id` it belongs to the oldest call that is still open, of `tool` where it is
+    named.
     """
 
     text: str
@@ -42,6 +45,7 @@ class Result:
     failed: bool | None = None
     mark: str = ""
     cancelled: bool = False
+    tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Turn:
     `text` is all that is said, of an assistant the whole reply without its structured calls.
     `message` is the turn as a chat message, where the source has it as one: it is replayed as it
     is. A user's or system's turn may carry `results`, too, as in formats that have no tool role.
+    `remarks` tell what was decided while reading it; they are notes, no adaptations.
     """
 
     role: str
@@ -58,6 +63,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
     message: Message | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

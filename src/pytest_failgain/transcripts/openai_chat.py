@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_failgain.trajectory import Action, ToolCall
-from pytest_failgain.transcripts.content import content_text
+from pytest_failgain.transcripts.arguments import DUMPED, arguments_text, broken_arguments
+from pytest_failgain.transcripts.beginnings import joined
+from pytest_failgain.transcripts.chat_logs import LEFT_OUT, ChatLog, chat_logs
+from pytest_failgain.transcripts.content import content_text, placeholders
 from pytest_failgain.transcripts.conversation import Call, Conversation, Result, Turn, tool_from
 from pytest_failgain.transcripts.document import Document
+from pytest_failgain.transcripts.members import as_dict, as_dicts, as_text
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+CUT_OFF = "a reply that the output limit cut off"
+
+_ROLES = {"developer": "system", "function": "tool"}
 
 
 class OpenAIChatReader:
@@ -19,60 +25,67 @@ class OpenAIChatReader:
     name = "openai-chat"
 
     def recognises(self, document: Document) -> bool:
-        return any(_messages_in(document))
+        return any(True for _ in chat_logs(document))
 
     def read(self, document: Document) -> Sequence[Conversation]:
-        return [
-            Conversation(
-                tuple(turn for message in messages for turn in _turns(message)),
-                tuple(filter(None, map(tool_from, tools))),
-            )
-            for messages, tools in _messages_in(document)
-        ]
+        return joined([_conversation(log) for log in chat_logs(document)])
 
 
-def _messages_in(document: Document) -> list[tuple[list[Any], list[Any]]]:
-    """The lists of messages, each with the tools that are offered beside it."""
-    if _are_messages(list(document.entries)):
-        return [(list(document.entries), [])]
-    found = []
-    for value in document.entries:
-        inner = value.get("messages") if isinstance(value, dict) else value
-        if isinstance(inner, list) and _are_messages(inner):
-            tools = value.get("tools") if isinstance(value, dict) else None
-            found.append((inner, tools if isinstance(tools, list) else []))
-    return found
+def _conversation(log: ChatLog) -> Conversation:
+    offered = log.body.get("tools") or log.body.get("functions")
+    tools = tuple(tool for tool in map(tool_from, as_dicts(offered)) if tool is not None)
+    notes = (LEFT_OUT,) * log.left_out
+    return Conversation(tuple(map(_turn, log.messages)), tools, notes)
 
 
-def _are_messages(value: list[Any]) -> bool:
-    return bool(value) and all(
-        isinstance(entry, dict) and entry.get("role") in ROLES for entry in value
-    )
+def _turn(message: Mapping[str, Any]) -> Turn:
+    role = _ROLES.get(message["role"], message["role"])
+    content = message.get("content")
+    text = content_text(content)
+    remarks = [f"{part} in place of a part that is no text" for part in placeholders(content)]
+    if role == "tool":
+        return Turn(role, text, (), (_result(message, text),), message, tuple(remarks))
+    if role != "assistant":
+        return Turn(role, text, message=message, remarks=tuple(remarks))
+    if not text and isinstance(message.get("refusal"), str):
+        text = message["refusal"]
+    calls = tuple(_calls(message))
+    if any(not isinstance(arguments, str) for arguments in _logged_arguments(message)):
+        remarks.append(DUMPED)
+    if message.get("finish_reason") == "length":
+        remarks.append(CUT_OFF)
+    return Turn(role, text, calls, message=message, remarks=tuple(remarks))
 
 
-def _turns(message: dict[str, Any]) -> list[Turn]:
-    role, text = message["role"], content_text(message.get("content"))
-    if role in ("tool", "function"):
-        call_id = message.get("tool_call_id")
-        result = Result(text, call_id if isinstance(call_id, str) else None)
-        return [Turn("tool", text, results=(result,), message=message)]
-    if role == "assistant":
-        return [Turn("assistant", text, _calls(message.get("tool_calls")), message=message)]
-    return [Turn("system" if role == "developer" else role, text, message=message)]
+def _result(message: Mapping[str, Any], text: str) -> Result:
+    # No member of the API's, but of many logs.
+    failed = message.get("is_error")
+    call_id, tool = as_text(message.get("tool_call_id")), as_text(message.get("name"))
+    if isinstance(failed, bool):
+        return Result(text, call_id, failed, "is_error", tool=tool)
+    return Result(text, call_id, tool=tool)
 
 
-def _calls(value: Any) -> tuple[Call, ...]:
-    calls = []
-    for call in value if isinstance(value, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and isinstance(function.get("name"), str):
-            arguments = function.get("arguments")
-            text = arguments if isinstance(arguments, str) else "{}"
-            call_id = call.get("id")
-            calls.append(
-                Call(
-                    Action(calls=(ToolCall(function["name"], text),)),
-                    call_id if isinstance(call_id, str) else None,
-                )
-            )
-    return tuple(calls)
+def _functions(message: Mapping[str, Any]) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    """What the message calls, with the call's id; of the one call of old, too."""
+    for call in as_dicts(message.get("tool_calls")):
+        yield as_text(call.get("id")), as_dict(call.get("function")) or as_dict(call.get("custom"))
+    old = as_dict(message.get("function_call"))
+    if old:
+        yield None, old
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
+    for call_id, function in _functions(message):
+        name = as_text(function.get("name"))
+        if name:
+            # A custom tool takes any text, so none of it is broken.
+            custom = "input" in function and "arguments" not in function
+            text = arguments_text(function.get("input" if custom else "arguments"))
+            broken = "" if custom else broken_arguments(text)
+            yield Call(Action(calls=(ToolCall(name, text),)), call_id, broken=broken)
+
+
+def _logged_arguments(message: Mapping[str, Any]) -> Iterator[Any]:
+    for _, function in _functions(message):
+        yield function.get("arguments", function.get("input", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,14 +10,54 @@ from functools import cached_property
 from pytest_failgain.errors import TranscriptError, UsageError
 from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.trajectory import FailureCase, Trajectory
+from pytest_failgain.transcripts.aider import AiderReader
+from pytest_failgain.transcripts.anthropic import AnthropicReader
+from pytest_failgain.transcripts.atif import ATIFReader
+from pytest_failgain.transcripts.autogpt import AutoGPTReader
+from pytest_failgain.transcripts.checked import checked
+from pytest_failgain.transcripts.claude_code import ClaudeCodeReader
+from pytest_failgain.transcripts.cline import ClineReader
+from pytest_failgain.transcripts.codex import CodexReader
 from pytest_failgain.transcripts.document import Document, Source, open_document
 from pytest_failgain.transcripts.failures import IsFailure, find_failures
+from pytest_failgain.transcripts.found import Failures
+from pytest_failgain.transcripts.gemini_cli import GeminiCLIReader
+from pytest_failgain.transcripts.inspect_ai import InspectAIReader
+from pytest_failgain.transcripts.langchain import LangChainReader
+from pytest_failgain.transcripts.mini_swe_agent import MiniSWEAgentReader
 from pytest_failgain.transcripts.openai_chat import OpenAIChatReader
+from pytest_failgain.transcripts.openai_responses import OpenAIResponsesReader
+from pytest_failgain.transcripts.otel import OTelReader
+from pytest_failgain.transcripts.pi import PiReader
+from pytest_failgain.transcripts.pydantic_ai import PydanticAIReader
+from pytest_failgain.transcripts.react import ReActReader
 from pytest_failgain.transcripts.reader import TranscriptReader
-from pytest_failgain.transcripts.recorded import AsRecorded, RecordedCase
+from pytest_failgain.transcripts.recorded import AsRecorded, Recorded
+from pytest_failgain.transcripts.smolagents import SmolagentsReader
+from pytest_failgain.transcripts.swe_agent import SWEAgentReader
 
 # Asked in this order: what is more particular comes first.
-READERS: tuple[TranscriptReader, ...] = (OpenAIChatReader(),)
+READERS: tuple[TranscriptReader, ...] = (
+    AiderReader(),
+    ClaudeCodeReader(),
+    CodexReader(),
+    PiReader(),
+    LangChainReader(),
+    ATIFReader(),
+    SmolagentsReader(),
+    PydanticAIReader(),
+    InspectAIReader(),
+    OTelReader(),
+    GeminiCLIReader(),
+    SWEAgentReader(),
+    MiniSWEAgentReader(),
+    ClineReader(),
+    AutoGPTReader(),
+    ReActReader(),
+    OpenAIResponsesReader(),
+    AnthropicReader(),
+    OpenAIChatReader(),
+)
 
 NO_FAILURE = "no failure record in the transcript: there is nothing to measure"
 
@@ -30,16 +71,16 @@ class ReadTranscript:
     """
 
     format: str
-    recorded: tuple[RecordedCase, ...]
+    recorded: tuple[Recorded, ...]
     trajectories: tuple[Trajectory, ...]
     notes: tuple[str, ...]
 
-    @cached_property
-    def failures(self) -> tuple[FailureCase, ...]:
-        """A failure case for each call that failed, in the order of the transcript."""
-        return tuple(one.case for one in self.recorded)
-
     @property
+    def failures(self) -> Sequence[FailureCase]:
+        """A failure case for each call that failed, in the order of the transcript."""
+        return Failures(self.recorded)
+
+    @cached_property
     def as_recorded(self) -> AsRecorded:
         """The harness that wrote the transcript, replayed exactly as it was logged."""
         return AsRecorded(self.recorded)
@@ -64,11 +105,17 @@ def read_transcript(
     Raises:
         TranscriptError: when the source can't be read, is of no known format, or is broken.
         UsageError: when there is no such format.
+        ExtensionError: when one of `readers` is no reader, or fails.
     """
-    known = (*readers, *READERS)
+    known = (*checked(readers), *READERS)
     document = open_document(source)
     reader = _recognised(document, known) if format is None else _named(format, known)
     conversations = reader.read(document)
+    if not any(conversation.turns for conversation in conversations):
+        raise TranscriptError(
+            f"the transcript {document.name!r} holds no conversation in the format "
+            f"{reader.name!r} (it begins {_begins(document)})"
+        )
     findings = find_failures(document.name, conversations, is_failure)
     notes = [f"{note} ({times})" for note, times in findings.notes.items() if times]
     if document.broken_lines:
@@ -84,11 +131,16 @@ def _recognised(document: Document, readers: Sequence[TranscriptReader]) -> Tran
     for reader in readers:
         if reader.recognises(document):
             return reader
-    begins = " ".join(document.text[:60].split())
     raise TranscriptError(
-        f"the transcript {document.name!r} is of no known format (it begins {begins!r}); there "
-        f"are: {', '.join(reader.name for reader in readers)}. Name the format with format=…"
+        f"the transcript {document.name!r} is of no known format (it begins {_begins(document)}); "
+        f"there are: {', '.join(reader.name for reader in readers)}. Name the format with format=…"
     )
+
+
+def _begins(document: Document) -> str:
+    if document.text:
+        return repr(" ".join(document.text[:60].split()))
+    return reprlib.repr(document.entries[0]) if document.entries else "with nothing"
 
 
 def _named(format: str, readers: Sequence[TranscriptReader]) -> TranscriptReader:

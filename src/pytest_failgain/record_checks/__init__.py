@@ -1,0 +1,1 @@
+"""What a harness's record shows and how long it is, checked without a model."""
