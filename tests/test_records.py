@@ -62,7 +62,7 @@ def test_a_record_is_part_of_the_prompt(before: str, after: str) -> None:
     ("prompt", "text"),
     [
         (Prompt(text="Go on."), "Go on."),
-        (Prompt(), ""),
+        (Prompt(messages=()), ""),
         (
             Prompt(
                 messages=(

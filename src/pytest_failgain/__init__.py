@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from pytest_failgain.baseline.assertion import assert_no_regression as assert_no_regression
     from pytest_failgain.blocking.processor import BlockedActions as BlockedActions
     from pytest_failgain.blocking.search import generate_blocked as generate_blocked
+    from pytest_failgain.capture.agent import Capture as Capture
+    from pytest_failgain.capture.agent import capture_agent as capture_agent
     from pytest_failgain.capture.failing_call import FailingCall as FailingCall
+    from pytest_failgain.capture.measured_agent import AgentMeasurement as AgentMeasurement
     from pytest_failgain.case_files import load_cases as load_cases
     from pytest_failgain.case_files import save_cases as save_cases
     from pytest_failgain.conditions import Condition as Condition
@@ -143,7 +146,9 @@ _HOME = {
     "transcript": ("Transcript", "call"),
     "transcripts.read": ("ReadTranscript", "read_transcript"),
     "transcripts.reader": ("TranscriptReader",),
+    "capture.agent": ("Capture", "capture_agent"),
     "capture.failing_call": ("FailingCall",),
+    "capture.measured_agent": ("AgentMeasurement",),
     "prompt": ("Prompt",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

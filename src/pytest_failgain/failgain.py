@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_failgain.baseline.comparison import Comparison
 from pytest_failgain.baseline.keeper import BaselineKeeper, ignore_comparison
@@ -23,10 +24,17 @@ from pytest_failgain.rollout.results import Rollouts
 from pytest_failgain.rollout.run import rollout
 from pytest_failgain.scoring.protocol import Decoder, Scorer
 from pytest_failgain.scoring.settings import ScorerSettings
-from pytest_failgain.trajectory import FailureCase
+from pytest_failgain.trajectory import FailureCase, ToolCall
 from pytest_failgain.transcripts.document import Source
 from pytest_failgain.transcripts.failures import IsFailure
 from pytest_failgain.transcripts.read import ReadTranscript, read_transcript
+
+if TYPE_CHECKING:
+    from pytest_failgain.capture.agent import RunAgent
+    from pytest_failgain.capture.failing_call import FailingCall
+    from pytest_failgain.capture.measured_agent import AgentMeasurement
+
+_Result = TypeVar("_Result", bound=Measurement)
 
 
 class Failgain:
@@ -204,7 +212,49 @@ class Failgain:
         Raises:
             FailgainError: of the kinds that `measurement.measure` names, and `ModelError`.
         """
-        result = measure(
+        return self._told(self._measured(harness, cases, conditions))
+
+    def measure_agent(
+        self,
+        run_agent: RunAgent,
+        failing_calls: Sequence[FailingCall | ToolCall],
+        *,
+        task: str = "",
+        conditions: Sequence[Condition | str] = DEFAULT_CONDITIONS,
+        timeout: float = 60.0,
+    ) -> AgentMeasurement:
+        """Let an agent fail on each call, and measure what its own harness then sends.
+
+        `run_agent(base_url, task)` is the agent, unchanged, with its client led to `base_url`, where
+        a scripted model makes the call; see `capture.agent.capture_agent`. Calls that leave no
+        record are skipped cases with their reason.
+
+            call = FailingCall("create_event", {"date": "12 Oct"}, task="Add the dentist.")
+            failgain.measure_agent(run_agent, failing_calls=[call]).captures
+
+        Raises:
+            UsageError: when a failing call is not usable; see `capture.agent.capture_agent`.
+            FailgainError: of the kinds that `measurement.measure` names, and `ModelError`.
+        """
+        from pytest_failgain.capture.agent import capture_agent
+        from pytest_failgain.capture.measured_agent import measure_captures
+
+        captures = capture_agent(run_agent, failing_calls, task=task, timeout=timeout)
+        return self._told(
+            measure_captures(
+                run_agent,
+                captures,
+                lambda harness, cases: self._measured(harness, cases, conditions),
+            )
+        )
+
+    def _measured(
+        self,
+        harness: Harness,
+        cases: Sequence[FailureCase],
+        conditions: Sequence[Condition | str],
+    ) -> Measurement:
+        return measure(
             self.scorer,
             harness,
             cases,
@@ -214,6 +264,9 @@ class Failgain:
             ],
             progress=self._progress,
         )
+
+    def _told(self, result: _Result) -> _Result:
+        """`result`, which whoever wants to know of measurements is told of."""
         if self._baseline:
             result = replace(result, baseline=self._baseline)
         if self._on_measured is not None:

@@ -99,7 +99,8 @@ class Measurement:
     template. `left_out` counts, by condition, the cases that lack what the condition needs.
     `by_construction` is what follows from the harness's definition alone. `without_effect` tells of
     remedies that change no prompt, None where they change one or there are none. `records` has, by
-    case id, the text that the failed step added to the prompt. `baseline` is what the measurement
+    case id, the text that the failed step added to the prompt. `notes` are what else a report has
+    to say. `baseline` is what the measurement
     is to be compared with, None where nobody gave one.
     """
 
@@ -114,6 +115,7 @@ class Measurement:
     by_construction: str | None = None
     without_effect: str | None = None
     records: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     baseline: BaselineKeeper | None = field(default=None, compare=False)
 
     @cached_property

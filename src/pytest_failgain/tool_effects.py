@@ -11,18 +11,13 @@ from pytest_failgain.call_text import read_json, read_python
 from pytest_failgain.trajectory import Action
 
 _LOOKING_VERBS = frozenset(
-    "browse cat check count describe diff explain fetch find get glob grep head help info inspect "
-    "is list load lookup ls peek preview query read retrieve search show sleep stat status tail "
-    "think view wait".split()
+    ["browse", "cat", "check", "count", "describe", "diff", "explain", "fetch", "find", "get", "glob", "grep", "head", "help", "info", "inspect", "is", "list", "load", "lookup", "ls", "peek", "preview", "query", "read", "retrieve", "search", "show", "sleep", "stat", "status", "tail", "think", "view", "wait"]
 )
 _LOOKING_COMMANDS = frozenset(
-    "basename cat cmp column comm cut date df diff dirname du echo egrep env fgrep file find git "
-    "grep head hexdump id jq less ls md5sum more nl od printenv printf ps pwd readlink realpath rg "
-    "sed sha256sum sleep sort stat tail test tree true type uname uniq wc whereis which whoami "
-    "xxd".split()
+    ["basename", "cat", "cmp", "column", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "egrep", "env", "fgrep", "file", "find", "git", "grep", "head", "hexdump", "id", "jq", "less", "ls", "md5sum", "more", "nl", "od", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "rg", "sed", "sha256sum", "sleep", "sort", "stat", "tail", "test", "tree", "true", "type", "uname", "uniq", "wc", "whereis", "which", "whoami", "xxd"]
 )
 _LOOKING_GIT = frozenset(
-    "blame cat-file describe diff grep log ls-files rev-parse shortlog show status".split()
+    ["blame", "cat-file", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status"]
 )
 # What makes a command that looks change something all the same.
 _CHANGING_OPTIONS = {
@@ -31,9 +26,7 @@ _CHANGING_OPTIONS = {
     "sort": re.compile(r"-[a-zA-Z]*o\S*|--output\S*"),
 }
 _SHELLS = frozenset(
-    "bash cmd console exec execute powershell run sh shell terminal local_shell exec_command "
-    "execute_bash execute_command run_bash run_command run_in_terminal run_shell "
-    "run_shell_command run_terminal_cmd run_terminal_command shell_command".split()
+    ["bash", "cmd", "console", "exec", "execute", "powershell", "run", "sh", "shell", "terminal", "local_shell", "exec_command", "execute_bash", "execute_command", "run_bash", "run_command", "run_in_terminal", "run_shell", "run_shell_command", "run_terminal_cmd", "run_terminal_command", "shell_command"]
 )
 _COMMAND_KEYS = ("command", "cmd", "commands", "script", "input", "code")
 _SQL_KEYS = ("query", "sql", "statement")

@@ -319,3 +319,17 @@ def test_many_long_branches_are_told_shortened_and_say_so() -> None:
 )
 def test_odd_lines_are_passed_over(odd: Line) -> None:
     assert failures(read_transcript([*RUN, odd])) == [("ls", "Exit code 1")]
+
+
+def test_lines_of_a_reply_in_the_wrong_order_still_follow_what_was_said() -> None:
+    session = [
+        RUN[0],
+        reply("a2", "a1", use("c2", "two"), message="m"),
+        reply("a1", "u", use("c1", "one"), message="m"),
+        result("r1", "a1", "c1"),
+        result("r2", "a2", "c2"),
+    ]
+    transcript = read_transcript(session)
+    assert len(transcript.trajectories) == 1
+    assert {case.trajectory.goal for case in transcript.failures} == {"Look."}
+    assert len(transcript.failures) == 2

@@ -67,6 +67,7 @@ DONE = {"output": "Error: a line of a log", "metadata": {"exit_code": 0}}
     [
         (json.dumps(EXEC), "metadata.exit_code"),
         ("Exit code: 1\nWall time: 0 seconds\nOutput:\nno", "exit code"),
+        ("Exit code: 1\nOutput:\nProcess running with session ID 5", "exit code"),
         (
             "Chunk ID: f\nWall time: 0.1 seconds\nProcess exited with code 127\nOutput:\n",
             "exit code",
@@ -88,6 +89,7 @@ def test_outputs_of_every_version_fail_by_their_marks(text: Any, mark: str) -> N
         "Exit code: 0\nWall time: 0 seconds\nOutput:\nError: a line of a log\nExit code: 1",
         "Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 1",
         {"content": "Error: shown", "success": True},
+        "Wall time: 1 seconds\nProcess running with session ID 5\nOutput:\nExit code: 1",
         "exec command rejected by user",
         "rejected by user",
         "aborted by user after 3.2s",

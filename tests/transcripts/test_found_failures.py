@@ -302,3 +302,8 @@ def many_failures(count: int, *, parallel: bool) -> list[dict[str, Any]]:
         for one, result in pairs
         for message in ({"role": "assistant", "content": None, "tool_calls": [one]}, result)
     ]
+
+
+def test_broken_arguments_are_no_failure_where_the_result_says_that_it_worked() -> None:
+    told = '{"ok": true, "note": "invalid JSON was mended"}'
+    assert not found(reply(call(**BROKEN_CALL)), answer(told)).recorded

@@ -184,3 +184,13 @@ def test_entries_that_are_no_messages_are_noted() -> None:
 )
 def test_odd_messages_are_passed_over(message: Message) -> None:
     assert only(read_transcript([*RUN, message])).failed.observation == "full"
+
+
+def test_invalid_call_that_the_provider_has_too_is_told_once() -> None:
+    function = {"name": "book", "arguments": '{"a": '}
+    beside = {"tool_calls": [{"id": "b", "type": "function", "function": function}]}
+    invalid = {"name": "book", "args": '{"a": ', "id": "b", "error": "not JSON"}
+    transcript = read_transcript(
+        [human(), ai(invalid_tool_calls=[invalid], additional_kwargs=beside)]
+    )
+    assert only(transcript).failed.observation == "not JSON"

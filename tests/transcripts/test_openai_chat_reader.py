@@ -240,3 +240,7 @@ def test_failed_calls_come_out_in_order_with_their_own_answers(
         for n, (text, failed) in enumerate(made)
         if failed
     ]
+
+
+def test_call_without_arguments_is_sound() -> None:
+    assert not read_transcript([GOAL, reply(call(""))]).failures

@@ -207,3 +207,22 @@ def test_mcp_call_is_answered_behind_its_message() -> None:
     assert messages is not None
     assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
     assert messages[-1]["content"] == "ok"
+
+
+def test_error_of_an_mcp_call_is_replaced_in_its_own_message() -> None:
+    call = {"type": "mcp_call", "id": "a", "name": "book", "arguments": "{}", "error": "full"}
+    echo = {"role": "user", "content": "full"}
+    transcript = read_transcript({"model": "m", "input": [GOAL, call, echo]})
+    case = only(transcript)
+    neutral = Step(case.failed.action, "ok", tool="book")
+    messages = transcript.as_recorded(case.trajectory.then(neutral)).messages
+    assert messages is not None
+    assert [message["content"] for message in messages[-2:]] == ["ok", "full"]
+
+
+def test_message_behind_a_call_begins_another_turn() -> None:
+    second = {**CALL, "call_id": "b"}
+    items = [GOAL, CALL, said("And then."), second, FAILED, {**FAILED, "call_id": "b"}]
+    first, last = read_transcript(items).failures
+    assert (first.failed.reply, last.failed.reply) == ("", "And then.")
+    assert len(last.trajectory.steps) == 1

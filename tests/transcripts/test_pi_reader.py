@@ -172,3 +172,22 @@ def test_changes_of_the_model_are_links_of_the_chain() -> None:
 )
 def test_odd_entries_are_passed_over(odd: Entry) -> None:
     assert only(read_transcript([*RUN, odd])).failed.observation == "no body"
+
+
+def test_second_summary_keeps_nothing_that_the_first_one_told() -> None:
+    def summary(name: str, parent: str) -> Entry:
+        told = {"type": "compaction", "id": name, "parentId": parent, "firstKeptEntryId": "u"}
+        return {**told, "summary": f"Summary {name}."}
+
+    log = [
+        *RUN,
+        summary("k1", "r"),
+        reply("a2", "k1", call("c2")),
+        result("r2", "a2", "c2", "two"),
+        summary("k2", "r2"),
+        reply("a3", "k2", call("c3")),
+        result("r3", "a3", "c3", "three"),
+    ]
+    last = read_transcript(log).failures[-1]
+    assert last.trajectory.goal == "Summary k2."
+    assert len(last.trajectory.steps) == 1

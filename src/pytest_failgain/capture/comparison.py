@@ -10,7 +10,6 @@ from typing import Any
 
 from pytest_failgain.capture.failing_call import FailingCall
 from pytest_failgain.errors import TranscriptError
-from pytest_failgain.nearest import did_you_mean
 from pytest_failgain.records import record_text
 from pytest_failgain.trajectory import ToolCall
 from pytest_failgain.transcripts.conversation import Conversation, Result, Turn
@@ -95,12 +94,11 @@ def request_conversation(body: Mapping[str, Any]) -> Conversation:
         if member in body:
             reader = next(one for one in READERS if one.name == format)
             found = reader.read(Document("request", values=(dict(body),)))
-            if found:
+            if found and found[0].turns:
                 return found[0]
     raise TranscriptError(
         f"the request with the members {', '.join(map(repr, body)) or 'none'} has no messages: "
         "give the body of a request to /chat/completions or /responses"
-        f"{did_you_mean(next(iter(body), ''), list(_FORMATS))}"
     )
 
 

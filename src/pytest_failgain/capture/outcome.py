@@ -97,9 +97,9 @@ def outcome_of(pair: CapturedPair, failing_call: FailingCall) -> Outcome:
     error, shown = failing_call.error, None
     if error and error.strip():
         shown = shows(comparison.text, error)
-    told = tells_failure(pair.case.failed.observation or "") or tells_failure(comparison.text)
-    if not shown and not told and comparison.text.strip():
-        return Outcome("call did not fail", _no_failure(pair, error))
+    observation = pair.case.failed.observation or ""
+    if not shown and _tells_of_none(comparison, observation) and (observation or shown is None):
+        return Outcome("call did not fail", _no_failure(observation, error))
     merged = _merged(comparison)
     kinds: list[OutcomeKind] = []
     if echo.form == "native":
@@ -118,6 +118,12 @@ def outcome_of(pair: CapturedPair, failing_call: FailingCall) -> Outcome:
     return Outcome(kinds[0], "; ".join(reasons), tuple(kinds[1:]))
 
 
+def _tells_of_none(comparison: Comparison, observation: str) -> bool:
+    """Whether something came back for the call, and no heuristic takes it for a failure."""
+    told = [one.text for one in comparison.added if one.role != "assistant"]
+    return bool(comparison.text.strip()) and not any(map(tells_failure, (observation, *told)))
+
+
 def _merged(comparison: Comparison) -> bool:
     """Whether a message that was there before has got a part of the record."""
     inside = [one for one in comparison.added if one.in_earlier]
@@ -125,8 +131,7 @@ def _merged(comparison: Comparison) -> bool:
     return any(tells_failure(one.text) for one in inside) or bool(inside and not outside)
 
 
-def _no_failure(pair: CapturedPair, error: str | None) -> str:
-    observation = pair.case.failed.observation or ""
+def _no_failure(observation: str, error: str | None) -> str:
     lacks = f"does not have the error {_brief(error)}" if error else "reads like no error"
     return f"what came back is {_brief(observation)}, which {lacks}: the call did not fail"
 

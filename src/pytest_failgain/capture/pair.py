@@ -18,8 +18,9 @@ from pytest_failgain.capture.comparison import (
 from pytest_failgain.capture.failing_call import FailingCall
 from pytest_failgain.prompt import Prompt
 from pytest_failgain.trajectory import Action, FailureCase, Observations, Step, Trajectory
+from pytest_failgain.transcripts.chat import as_chat
 from pytest_failgain.transcripts.conversation import Conversation
-from pytest_failgain.transcripts.failures import as_chat, find_failures
+from pytest_failgain.transcripts.failures import find_failures
 from pytest_failgain.transcripts.heuristics import judge
 from pytest_failgain.transcripts.recorded import RecordedCase
 

@@ -22,9 +22,7 @@ TIMEOUT = 600.0
 _PIECE = 64 * 1024
 # They are of one connection, or say how a body was packed that is unpacked here.
 _OF_THE_CONNECTION = frozenset(
-    "accept-encoding connection content-encoding content-length expect host keep-alive "
-    "proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
-    "upgrade".split()
+    ["accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"]
 )
 _NOT_PASSED_BACK = (_OF_THE_CONNECTION - {"content-encoding"}) | {"date", "server", "set-cookie"}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

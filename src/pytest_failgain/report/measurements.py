@@ -82,6 +82,7 @@ def measurement_notes(measurement: Measurement) -> list[Note]:
     notes = []
     if measurement.by_construction:
         notes.append(Note(f"by construction, {measurement.by_construction}", careful=False))
+    notes += [Note(text, careful=False) for text in measurement.notes]
     return [*notes, *(Note(text, careful=True) for text in _reservations(measurement))]
 
 

@@ -25,6 +25,8 @@ COMPACTED = "a summary in the place of what was said before it"
 
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 
+# What is said of a command that goes on in the background.
+_RUNNING = "Process running with session ID"
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\b", re.M)
 # How Codex begins what it says of a call that it could not make.
 _ERROR = re.compile(
@@ -95,6 +97,8 @@ def _told(text: str) -> tuple[bool, str] | None:
     if _ERROR.match(text):
         return True, "error text"
     head = text[:400].partition("\nOutput:")[0]
+    if _RUNNING in head:
+        return False, "exit code"
     found = _EXIT_CODE.search(head)
     return None if found is None else (int(found.group(1)) != 0, "exit code")
 

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pytest_failgain.trajectory import Action, Step, Trajectory, UserTurn
-from pytest_failgain.transcripts.chat import as_chat
 from pytest_failgain.transcripts.conversation import Call, Conversation, Result, Turn
 from pytest_failgain.transcripts.found import FoundFailure
 from pytest_failgain.transcripts.heuristics import cancelled_by, judge
 from pytest_failgain.transcripts.pairing import Place, paired
-
-__all__ = ["Findings", "IsFailure", "as_chat", "find_failures"]
 
 IsFailure: TypeAlias = Callable[[Call, Result], "bool | None"]
 """Whether a call failed, by its result; None leaves it to the format's mark and the heuristics."""

@@ -29,8 +29,8 @@ _KINDS = {
 _ROLES = {"assistant": "assistant", "ai": "assistant", "system": "system", "developer": "system"}
 
 # Where states, checkpoints, runs and their exports hold a list of messages.
-_HOLDERS: tuple[str, ...] = ("values", "channel_values", "checkpoint", "state", "inputs", "input", "outputs")
-_HOLDERS += ("output", "kwargs", "data", "history", "chat_history", "generation")
+_STATES = ("values", "channel_values", "checkpoint", "state", "history", "chat_history")
+_RUNS = ("inputs", "input", "outputs", "output", "kwargs", "data", "generation")
 
 # Calls as providers have them in the content, beside the message's own list of them.
 _CALL_BLOCKS = ("tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk")
@@ -70,7 +70,7 @@ def _lists(entries: Sequence[Any]) -> Iterator[tuple[list[_Message], int]]:
             elif depth < 4:
                 waiting.extend((one, depth + 1) for one in reversed(entry))
         elif isinstance(entry, dict) and depth < 4:
-            held = [entry[key] for key in ("messages", *_HOLDERS) if key in entry]
+            held = [entry[key] for key in ("messages", *_STATES, *_RUNS) if key in entry]
             waiting.extend((one, depth + 1) for one in reversed(held))
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_failgain.prompt import Message, Prompt
 from pytest_failgain.trajectory import Action
+from pytest_failgain.transcripts.chat import as_chat
 from pytest_failgain.transcripts.conversation import Call, Conversation, Result, Turn
 from pytest_failgain.transcripts.document import Document
-from pytest_failgain.transcripts.failures import as_chat
 from pytest_failgain.transcripts.messages import (
     call_id_of,
     native_calls,

@@ -1,0 +1,43 @@
+"""A measurement of an agent's own harness, with what came of each failing call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+from pytest_failgain.capture.agent import Capture, RunAgent, recorded_harness
+from pytest_failgain.capture.pair import ENVIRONMENT
+from pytest_failgain.harnesses import Harness
+from pytest_failgain.measurement import Measurement, Skip
+from pytest_failgain.trajectory import FailureCase
+
+
+@dataclass(frozen=True, repr=False)
+class AgentMeasurement(Measurement):
+    """A measurement as any other, and the `captures` that it was made of, one a failing call.
+
+    Calls that left no record are skipped cases, with the reason.
+    """
+
+    captures: tuple[Capture, ...] = ()
+
+
+def measure_captures(
+    run_agent: RunAgent,
+    captures: Sequence[Capture],
+    measure: Callable[[Harness, Sequence[FailureCase]], Measurement],
+) -> AgentMeasurement:
+    """Measure the records in `captures`, replayed, with `measure(harness, cases)`."""
+    recorded = [capture.case for capture in captures if capture.pair]
+    result = measure(recorded_harness(run_agent, captures), recorded)
+    parts = {part.name: getattr(result, part.name) for part in fields(Measurement)}
+    parts["environment"] = ENVIRONMENT
+    parts["cases"] = tuple(capture.case for capture in captures)
+    parts["notes"] = (*result.notes, *map(str, captures))
+    missing = [capture for capture in captures if not capture.pair]
+    parts["skips"] = (*result.skips, *(_skip(capture) for capture in missing))
+    return AgentMeasurement(**parts, captures=tuple(captures))
+
+
+def _skip(capture: Capture) -> Skip:
+    return Skip(capture.case.case_id, f"no record: {capture.outcome}")
