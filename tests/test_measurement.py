@@ -452,7 +452,8 @@ def replaying(*known: str) -> Harness:
     """Replays the prompts of the conditions in `known`, by the last answer in them."""
 
     def replay(trajectory: Trajectory) -> Prompt:
-        answer = trajectory.steps[-1].observation if trajectory.steps else "before"
+        last = trajectory.steps[-1] if trajectory.steps else None
+        answer = last.observation if isinstance(last, Step) else "before"
         if answer not in known:
             raise NotRecordedError(f"{answer!r} was not recorded")
         messages = ({"role": "user", "content": answer},)

@@ -225,9 +225,9 @@ class Failgain:
     ) -> AgentMeasurement:
         """Let an agent fail on each call, and measure what its own harness then sends.
 
-        `run_agent(base_url, task)` is the agent, unchanged, with its client led to `base_url`, where
-        a scripted model makes the call; see `capture.agent.capture_agent`. Calls that leave no
-        record are skipped cases with their reason.
+        `run_agent(base_url, task)` is the agent, unchanged, with its client led to `base_url`,
+        where a scripted model makes the call; see `capture.agent.capture_agent`. Calls that leave
+        no record are skipped cases with their reason.
 
             call = FailingCall("create_event", {"date": "12 Oct"}, task="Add the dentist.")
             failgain.measure_agent(run_agent, failing_calls=[call]).captures

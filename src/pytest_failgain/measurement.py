@@ -100,8 +100,7 @@ class Measurement:
     `by_construction` is what follows from the harness's definition alone. `without_effect` tells of
     remedies that change no prompt, None where they change one or there are none. `records` has, by
     case id, the text that the failed step added to the prompt. `notes` are what else a report has
-    to say. `baseline` is what the measurement
-    is to be compared with, None where nobody gave one.
+    to say. `baseline` is what the measurement is to be compared with, None where nobody gave one.
     """
 
     harness: str

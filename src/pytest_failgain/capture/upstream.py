@@ -22,7 +22,22 @@ TIMEOUT = 600.0
 _PIECE = 64 * 1024
 # They are of one connection, or say how a body was packed that is unpacked here.
 _OF_THE_CONNECTION = frozenset(
-    ["accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"]
+    [
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ]
 )
 _NOT_PASSED_BACK = (_OF_THE_CONNECTION - {"content-encoding"}) | {"date", "server", "set-cookie"}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -83,13 +98,13 @@ class Upstream:
             on_problem(f"the upstream {self._host} answered with status {error.code}")
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
-            problem = f"the upstream {self._host} can't be reached: {reason or type(error).__name__}"
+            problem = (
+                f"the upstream {self._host} can't be reached: {reason or type(error).__name__}"
+            )
             on_problem(problem)
             written = {"error": {"message": problem, "type": "upstream_error", "code": None}}
             on_answer(502, written)
-            return Reply(
-                502, {"Content-Type": "application/json"}, json.dumps(written).encode()
-            )
+            return Reply(502, {"Content-Type": "application/json"}, json.dumps(written).encode())
         headers = _passed_back(answer.headers)
         return Reply(answer.status, headers, self._passing(answer, api, on_answer, on_problem))
 
