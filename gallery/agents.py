@@ -33,6 +33,11 @@ class GalleryAgent:
         return found
 
     @property
+    def experiment(self) -> tuple[Callable[..., Any], tuple[FailingCall, ...]]:
+        """What `measure_agent` takes."""
+        return self.run_agent, self.failing_calls
+
+    @property
     def version(self) -> str:
         """The version of the library that is installed."""
         return version(self.library)
