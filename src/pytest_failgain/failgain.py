@@ -24,7 +24,7 @@ from pytest_failgain.rollout.results import Rollouts
 from pytest_failgain.rollout.run import rollout
 from pytest_failgain.scoring.protocol import Decoder, Scorer
 from pytest_failgain.scoring.settings import ScorerSettings
-from pytest_failgain.trajectory import FailureCase, ToolCall
+from pytest_failgain.trajectory import FailureCase
 from pytest_failgain.transcripts.document import Source
 from pytest_failgain.transcripts.failures import IsFailure
 from pytest_failgain.transcripts.read import ReadTranscript, read_transcript
@@ -217,7 +217,7 @@ class Failgain:
     def measure_agent(
         self,
         run_agent: RunAgent,
-        failing_calls: Sequence[FailingCall | ToolCall],
+        failing_calls: Sequence[FailingCall],
         *,
         task: str = "",
         conditions: Sequence[Condition | str] = DEFAULT_CONDITIONS,

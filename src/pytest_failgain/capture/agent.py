@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import os
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import zip_longest
+from typing import Any, TypeAlias
 
-from pytest_failgain.capture.comparison import compare, request_conversation
+from pytest_failgain.capture.comparison import compare, request_conversation, shows
+from pytest_failgain.capture.endpoint import Endpoint
 from pytest_failgain.capture.exchange import Exchange
 from pytest_failgain.capture.failing_call import FailingCall
-from pytest_failgain.capture.outcome import Outcome
-from pytest_failgain.errors import UsageError
-from pytest_failgain.trajectory import FailureCase
+from pytest_failgain.capture.normalise import normalised
+from pytest_failgain.capture.outcome import Outcome, OutcomeKind, outcome_of
+from pytest_failgain.capture.pair import captured_pair, failure_case, request_trajectory
+from pytest_failgain.errors import TranscriptError, UsageError
+from pytest_failgain.trajectory import FailureCase, Trajectory
 from pytest_failgain.transcripts.recorded import RecordedCase
 
 RunAgent: TypeAlias = Callable[..., object]
@@ -49,6 +58,9 @@ class Capture:
         """Why there is no record, and what to do; what kind of record there is, where there is."""
         advice = self.outcome.advice
         return f"{self.outcome}; {advice}" if advice else str(self.outcome)
+
+    def __str__(self) -> str:
+        return "; ".join([f"{self.case_id}: {self.reason}", *self.notes])
 
 
 def capture_agent(
@@ -126,19 +138,20 @@ class _Run:
     problems: tuple[str, ...]
     raised: str | None
     hung: bool
+    call: FailingCall
 
     def pair(self) -> tuple[Exchange, Exchange] | None:
-        """The request before the failing call and the one after it; None where there is no second.
+        """The request that was answered with the call, and the first later one that differs.
 
-        The later one is the first that carries the call's record, as far as it goes on from an
-        earlier one: agents also ask for titles or plans, and repeat what they sent.
+        None where there is none: clients post again what they have no answer to yet.
         """
-        said = [request_conversation(exchange.body) for exchange in self.exchanges]
-        for after in range(1, len(said)):
-            starts = [_shared_turns(said[i], said[after]) for i in range(after)]
-            before = starts.index(max(starts))
-            if not compare(said[before], said[after]).same:
-                return self.exchanges[before], self.exchanges[after]
+        for index, exchange in enumerate(self.exchanges):
+            if _makes(exchange, self.call):
+                before = request_conversation(exchange.body)
+                for later in self.exchanges[index + 1 :]:
+                    if not compare(before, request_conversation(later.body)).same:
+                        return exchange, later
+                return None
         return None
 
 
@@ -151,3 +164,203 @@ class _Agent:
     task: str
     timeout: float
     case_id: str
+
+    def captured(self) -> Capture:
+        """What came of the call."""
+        run = self._run()
+        pair = run.pair()
+        if pair is None:
+            outcome = _without_record(run, self.call, self.timeout)
+            return Capture(self.call, outcome, self._case(run), None, run.exchanges, run.problems)
+        notes = [*run.problems]
+        if run.raised:
+            notes.append(f"after the record the agent raised {run.raised}")
+        if run.hung:
+            notes.append(f"after the record the agent was not done in {self.timeout:g} s")
+        notes += self._differences(pair)
+        answered, lacking = self._answered_otherwise()
+        made = captured_pair(
+            pair[0].body,
+            pair[1].body,
+            self.call,
+            case_id=self.case_id,
+            task_id=self.call.task or self.case_id,
+            answered={text: exchange.body for text, exchange in answered.items()},
+        )
+        outcome = outcome_of(made, self.call)
+        return Capture(
+            self.call,
+            outcome,
+            made.case,
+            made.recorded if outcome.has_record else None,
+            run.exchanges,
+            (*notes, *lacking, *made.notes),
+        )
+
+    def _case(self, run: _Run) -> FailureCase:
+        """The case of a call that left no record, as far as it is known."""
+        return failure_case(
+            self.call,
+            _trajectory(run, self.task),
+            self.call.error or run.raised or "",
+            case_id=self.case_id,
+            task_id=self.call.task or self.case_id,
+        )
+
+    def _differences(self, pair: tuple[Exchange, Exchange]) -> list[str]:
+        """What is otherwise in the record of a second run, but for ids, times, paths and such."""
+        again = self._run().pair()
+        if again is None:
+            return ["in a second run there was no record"]
+        one, other = (normalised(_recorded_text(*each)) for each in (pair, again))
+        if one == other:
+            return []
+        lines = zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
+        first = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+        return [f"the record differs from run to run: {first[0][:80]!r}, then {first[1][:80]!r}"]
+
+    def _answered_otherwise(self) -> tuple[dict[str, Exchange], list[str]]:
+        """What is sent where the tool answers otherwise, by its answer, and what can't be had."""
+        if not _takes_observation(self.run_agent):
+            return {}, []
+        answered: dict[str, Exchange] = {}
+        lacking = []
+        for text in filter(None, (self.call.neutral, self.call.success)):
+            pair = self._run(**{_OBSERVATION: text}).pair()
+            if pair is None:
+                lacking.append(f"no record with the scripted answer {text!r}")
+            elif shows(_recorded_text(*pair), text):
+                answered[text] = pair[1]
+            else:
+                lacking.append(
+                    f"the scripted answer {text!r} did not come back: let the tool answer with "
+                    "observation where that is not None"
+                )
+        return answered, lacking
+
+    def _run(self, **scripted: str) -> _Run:
+        error: BaseException | None = None
+        with Endpoint(self.call) as endpoint:
+            address = endpoint.base_url
+
+            def run() -> None:
+                nonlocal error
+                try:
+                    result = self.run_agent(address, self.task, **scripted)
+                    if inspect.isawaitable(result):
+                        asyncio.run(_awaited(result))
+                except BaseException as raised:
+                    error = raised
+                finally:
+                    _close_event_loop()
+
+            # Not the test's own thread or loop: what hangs in there is left behind.
+            thread = threading.Thread(target=run, name=f"failgain {self.case_id}", daemon=True)
+            with _environment(endpoint.environment):
+                thread.start()
+                thread.join(self.timeout)
+            hung = thread.is_alive()
+            exchanges, problems = endpoint.exchanges, endpoint.problems
+        if error is not None and _ends_test(error):
+            raise error
+        raised = None if error is None else _told(error)
+        return _Run(exchanges, problems, raised, hung, self.call)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The process's environment with `variables`, and then as it was."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+async def _awaited(result: Awaitable[object]) -> object:
+    return await result
+
+
+def _close_event_loop() -> None:
+    """Close the loop that a framework made for this thread, which ends here."""
+    try:
+        loop = asyncio.get_event_loop()
+    except RuntimeError:  # no thread but the main one has a loop by itself
+        return
+    loop.close()
+
+
+def _takes_observation(run_agent: RunAgent) -> bool:
+    try:
+        return _OBSERVATION in inspect.signature(run_agent).parameters
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
+
+
+def _ends_test(error: BaseException) -> bool:
+    """Whether an exception is no fault of the agent: Ctrl-C, `pytest.skip()` and its kin."""
+    return not isinstance(error, Exception) or type(error).__module__ == "_pytest.outcomes"
+
+
+def _told(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
+
+
+def _recorded_text(before: Exchange, after: Exchange) -> str:
+    return compare(request_conversation(before.body), request_conversation(after.body)).text
+
+
+def _trajectory(run: _Run, task: str) -> Trajectory:
+    """What the first request tells; the bare task where there is none."""
+    try:
+        return request_trajectory(run.exchanges[0].body)
+    except (IndexError, TranscriptError):
+        return Trajectory("", task)
+
+
+def _without_record(run: _Run, call: FailingCall, timeout: float) -> Outcome:
+    """Why there is nothing to measure."""
+    ended = f"the agent raised {run.raised}" if run.raised else "the agent ended"
+    if run.hung:
+        ended = f"the agent was not done in {timeout:g} s"
+    if not run.exchanges:
+        return Outcome("hung" if run.hung else "no request", f"{ended} and sent no request")
+    if not any(_makes(exchange, call) for exchange in run.exchanges):
+        wanted = f"offers the tool {call.name!r}" if call.name else "can be answered with text"
+        reason = f"the call could not be made, since no request {wanted}; {ended}"
+        return Outcome("hung" if run.hung else "no second request", reason)
+    if run.hung:
+        return Outcome("hung", f"after the call {ended}")
+    kind: OutcomeKind = "exception escaped" if run.raised else "no second request"
+    return Outcome(kind, f"after the call {ended}, and asked no more")
+
+
+def _makes(exchange: Exchange, call: FailingCall) -> bool:
+    """Whether a request was answered with the call."""
+    if call.text is not None:
+        return any(call.action.text in text for text in _texts_in(exchange.answer))
+    return (call.name, call.arguments_text) in _calls_in(exchange.answer)
+
+
+def _calls_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        if "name" in value and "arguments" in value:
+            yield value["name"], value["arguments"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from _calls_in(entry)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(entry)

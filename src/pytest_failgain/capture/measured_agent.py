@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
-from pytest_failgain.capture.agent import Capture, RunAgent, recorded_harness
+from pytest_failgain.capture.agent import Capture, RunAgent
 from pytest_failgain.capture.pair import ENVIRONMENT
-from pytest_failgain.harnesses import Harness
+from pytest_failgain.harnesses import Harness, harness_name
 from pytest_failgain.measurement import Measurement, Skip
 from pytest_failgain.trajectory import FailureCase
+from pytest_failgain.transcripts.recorded import AsRecorded
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,13 +29,14 @@ def measure_captures(
     measure: Callable[[Harness, Sequence[FailureCase]], Measurement],
 ) -> AgentMeasurement:
     """Measure the records in `captures`, replayed, with `measure(harness, cases)`."""
-    recorded = [capture.case for capture in captures if capture.pair]
-    result = measure(recorded_harness(run_agent, captures), recorded)
+    recorded = [capture.recorded for capture in captures if capture.recorded]
+    harness = AsRecorded(tuple(recorded), harness_name(run_agent))
+    result = measure(harness, [one.case for one in recorded])
     parts = {part.name: getattr(result, part.name) for part in fields(Measurement)}
     parts["environment"] = ENVIRONMENT
     parts["cases"] = tuple(capture.case for capture in captures)
     parts["notes"] = (*result.notes, *map(str, captures))
-    missing = [capture for capture in captures if not capture.pair]
+    missing = [capture for capture in captures if not capture.recorded]
     parts["skips"] = (*result.skips, *(_skip(capture) for capture in missing))
     return AgentMeasurement(**parts, captures=tuple(captures))
 
