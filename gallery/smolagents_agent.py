@@ -66,6 +66,6 @@ def _run(kind: Any, base_url: str, task: str, observation: str | None) -> str:
         model=OpenAIServerModel(model_id="any", api_base=base_url, api_key="unused"),
         instructions=INSTRUCTIONS,
         max_steps=4,
-        verbosity_level=0,
+        verbosity_level=-1,
     )
     return str(agent.run(task))
