@@ -21,6 +21,7 @@ from pytest_failgain.scoring.rendering import (
     FOLDED_SYSTEM,
     FOLDED_TOOLS,
     JOINED_TURNS,
+    LEAD_ELSEWHERE,
     LEFT_OUT_PARTS,
     OPENED_ANSWER,
     TEXT_CALLS,
@@ -572,3 +573,55 @@ def test_lone_string_does_get_a_marker() -> None:
 BYTES = renderer()
 BYTES_WITH_TOOLS = renderer(tiny.TOOLS)
 MARKING = renderer(tokenizer=tiny.marking_tokenizer)
+
+
+def behind(lead: str, action: Action, template: str, *, text: bool = False) -> tuple[str, Emitted]:
+    """The prompt as text, and the action after it."""
+    made = renderer(template)
+    given = Prompt(text="Go on.", lead=lead) if text else Prompt((SYSTEM, USER), lead=lead)
+    rendered = made.render(given)
+    assert made.tokenizer.tokens(rendered.text) == rendered.tokens
+    return rendered.text, made.emit(given, rendered, action)
+
+
+@pytest.mark.parametrize("template", [tiny.CHATML, tiny.TOOLS])
+def test_the_beginning_of_a_reply_stands_behind_the_generation_prompt(template: str) -> None:
+    plain = renderer(template).render(Prompt((SYSTEM, USER))).text
+    text, emitted = behind("I look.\n", Action("ls"), template)
+    assert text == f"{plain}I look.\n"
+    assert emitted.text == "ls"
+    assert behind("I look.\n", Action("ls"), template, text=True)[0] == "Go on.I look.\n"
+
+
+def test_a_call_stands_behind_what_was_said_before_it_as_the_template_has_it() -> None:
+    alone = behind("", CALL, tiny.TOOLS)[1]
+    text, emitted = behind("I book.", CALL, tiny.TOOLS)
+    assert text.endswith("assistant\nI book.")
+    assert emitted.text.strip() == alone.text.strip()
+    assert LEAD_ELSEWHERE not in emitted.adaptations
+
+
+def test_a_call_written_as_text_begins_a_line_behind_what_was_said() -> None:
+    text, emitted = behind("I book.", CALL, tiny.CHATML)
+    assert text.endswith("assistant\nI book.")
+    assert emitted.text == '\n{"name": "book", "arguments": {"room": 2}}'
+    assert behind("I book.\n", CALL, tiny.CHATML)[1].text.startswith("{")
+
+
+def test_a_template_that_writes_no_text_beside_calls_is_told_of() -> None:
+    written = "{{ message['content'] or '' }}"
+    silent = tiny.TOOLS.replace(
+        written, "{% if not message.tool_calls %}" + written + "{% endif %}"
+    )
+    assert silent != tiny.TOOLS
+    text, emitted = behind("I book.", CALL, silent)
+    assert text.endswith("assistant\nI book.")
+    assert "I book." not in emitted.text
+    assert LEAD_ELSEWHERE in emitted.adaptations
+
+
+def test_what_was_adapted_before_is_told_first() -> None:
+    made = renderer(tiny.CHATML)
+    given = Prompt((USER, CALLED, RESULT), adaptations=("told otherwise",))
+    assert made.render(given).adaptations == ("told otherwise", FOLDED_CALLS, FOLDED_RESULTS)
+    assert made.render(Prompt(text="x", adaptations=("told",))).adaptations == ("told",)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import takewhile
 from operator import itemgetter
@@ -35,6 +35,9 @@ FOLDED_RESULTS = "tool results put into user turns (template has no tool role)"
 JOINED_TURNS = "user turns that follow one another joined (template wants roles to alternate)"
 LEFT_OUT_PARTS = "parts of messages that are no text left out (only text is scored)"
 OPENED_ANSWER = "calls scored behind what the template opens plain answers with, such as <think>"
+LEAD_ELSEWHERE = (
+    "what was said before a call put right before it (template writes it otherwise, or not at all)"
+)
 TEXT_CALLS = "tool calls written as JSON text (the harness gives text, not messages)"
 PLAIN_AS_ASKED = "chat messages written in the plain-text format (as asked for)"
 PLAIN_FOR_LACK = "chat messages written in the plain-text format (model has no chat template)"
@@ -112,25 +115,24 @@ class Renderer:
         self._encode_action = lru_cache(_ACTIONS_REMEMBERED)(self._tokens_of_action)
 
     def render(self, prompt: Prompt) -> Rendered:
-        """The tokens of `prompt`, generation prompt included.
+        """The tokens of `prompt`, generation prompt and the reply's beginning included.
 
         Raises:
             ScoringError: when there is no chat template, or it refuses the messages.
         """
         if prompt.text is not None:
+            text = prompt.text + prompt.lead
             bos = self.tokenizer.bos_token
-            marked = bool(bos and prompt.text.startswith(bos))
-            tokens = (
-                self.tokenizer.tokens(prompt.text) if marked else self._encode_first(prompt.text)
-            )
-            rendered = Rendered(prompt.text, tokens, ())
+            marked = bool(bos and text.startswith(bos))
+            tokens = self.tokenizer.tokens(text) if marked else self._encode_first(text)
+            rendered = Rendered(text, tokens, prompt.adaptations)
         else:
             messages, tools, adaptations = self._adapted(prompt)
             written = self._write(messages, tools=tools)
-            text, dated = written.text, (FIXED_DATE,) * written.dated
+            text, dated = written.text + prompt.lead, (FIXED_DATE,) * written.dated
             # A chat template has the beginning's token in its own text.
             tokens = self._encode_first(text) if self._plain_note else self.tokenizer.tokens(text)
-            rendered = Rendered(text, tokens, (*adaptations, *dated))
+            rendered = Rendered(text, tokens, (*prompt.adaptations, *adaptations, *dated))
         if not rendered.tokens:
             raise ScoringError(
                 f"the prompt {prompt.text!r} has no tokens for {self.model_name}: nothing comes "
@@ -146,12 +148,12 @@ class Renderer:
         """
         text, adaptations = action.text, rendered.adaptations
         if action.calls and prompt.messages is None:
-            text, adaptations = _calls_as_text(action), (*adaptations, TEXT_CALLS)
+            text, adaptations = _behind(prompt.lead, action), (*adaptations, TEXT_CALLS)
         elif action.calls and not self._supported().calls:
-            text, adaptations = _calls_as_text(action), (*adaptations, FOLDED_CALLS)
+            text, adaptations = _behind(prompt.lead, action), (*adaptations, FOLDED_CALLS)
         elif action.calls:
-            text, opened = self._subtracted(prompt, rendered.text, action)
-            adaptations = (*adaptations, OPENED_ANSWER) if opened else adaptations
+            text, notes = self._subtracted(prompt, rendered.text, action)
+            adaptations = (*adaptations, *notes)
         tokens, spans = self._encode_action(text)
         return Emitted(text, tokens, spans, tuple(dict.fromkeys(adaptations)))
 
@@ -165,10 +167,14 @@ class Renderer:
             self._supported()
         return short_hash(PLAIN_TEMPLATE) if self._plain_note else self.tokenizer.template_hash
 
-    def _subtracted(self, prompt: Prompt, before: str, action: Action) -> tuple[str, bool]:
-        """The call as text, and whether the generation prompt holds more than comes before it."""
+    def _subtracted(self, prompt: Prompt, before: str, action: Action) -> tuple[str, list[str]]:
+        """The call as text behind its lead, and what has to be said of that.
+
+        `before` is the prompt as it was rendered, which ends with the lead.
+        """
         messages, tools, _ = self._adapted(prompt)
-        turn = _assistant_turn(action)
+        before = before.removesuffix(prompt.lead)
+        turn = _assistant_turn(replace(action, text=prompt.lead + action.text))
         full = self._apply([*messages, turn], tools=tools, generation_prompt=False)
         plain = {"role": "assistant", "content": _PROBE}
         sample = self._apply([*messages, plain], tools=tools, generation_prompt=False)
@@ -189,7 +195,14 @@ class Renderer:
                 f"the chat template of {self.model_name} writes nothing for the call "
                 f"{str(action)!r}; use the python or json action format"
             )
-        return emitted, opened
+        notes = [OPENED_ANSWER] if opened else []
+        if prompt.lead and not emitted.startswith(prompt.lead):
+            notes.append(LEAD_ELSEWHERE)
+        said = prompt.lead.strip()
+        start = emitted.find(said) + len(said) if said in emitted else 0
+        if emitted.startswith(prompt.lead):
+            start = len(prompt.lead)
+        return emitted[start:], notes
 
     def _adapted(
         self, prompt: Prompt
@@ -385,6 +398,12 @@ def _call_text(call: ToolCall) -> str:
 
 def _calls_as_text(action: Action) -> str:
     return "\n".join(part for part in (action.text, *map(_call_text, action.calls)) if part)
+
+
+def _behind(lead: str, action: Action) -> str:
+    """The calls as text, on a line of their own where something was said before them."""
+    text = _calls_as_text(action)
+    return f"\n{text}" if lead and not lead.endswith("\n") else text
 
 
 def _assistant_turn(action: Action) -> Message:
