@@ -200,7 +200,8 @@ def test_an_exception_after_the_record_is_told_beside_it() -> None:
 
     capture = captured(run_agent)
     assert capture.recorded is not None
-    assert "after the record the agent raised RuntimeError: too late" in capture.notes
+    (note,) = capture.notes
+    assert note.startswith("after the record the agent raised RuntimeError: too late (at test_")
 
 
 @pytest.mark.parametrize(
