@@ -30,7 +30,7 @@ from pytest_failgain.transcripts.failures import IsFailure
 from pytest_failgain.transcripts.read import ReadTranscript, read_transcript
 
 if TYPE_CHECKING:
-    from pytest_failgain.capture.agent import RunAgent
+    from pytest_failgain.capture.agent_run import RunAgent
     from pytest_failgain.capture.failing_call import FailingCall
     from pytest_failgain.capture.measured_agent import AgentMeasurement
 

@@ -1,31 +1,38 @@
-"""Runs an agent on scripted calls that its tools fail on, and keeps what it then sends."""
+"""Lets an agent fail on scripted calls, and makes cases of what it then sends to its model."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import os
-import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, TypeAlias
+from typing import Any
 
-from pytest_failgain.capture.comparison import compare, request_conversation, shows
-from pytest_failgain.capture.endpoint import Endpoint
+from pytest_failgain.capture.agent_run import AgentRun, RunAgent, run_once
+from pytest_failgain.capture.comparison import (
+    compare,
+    echo_of,
+    loosely,
+    request_conversation,
+    shared_turns,
+    shows,
+)
 from pytest_failgain.capture.exchange import Exchange
 from pytest_failgain.capture.failing_call import FailingCall
 from pytest_failgain.capture.normalise import normalised
 from pytest_failgain.capture.outcome import Outcome, OutcomeKind, outcome_of
-from pytest_failgain.capture.pair import captured_pair, failure_case, request_trajectory
+from pytest_failgain.capture.pair import (
+    captured_pair,
+    failure_case,
+    request_prompt,
+    request_trajectory,
+)
 from pytest_failgain.errors import TranscriptError, UsageError
+from pytest_failgain.harnesses import harness_name
 from pytest_failgain.trajectory import FailureCase, Trajectory
+from pytest_failgain.transcripts.conversation import Conversation
 from pytest_failgain.transcripts.recorded import RecordedCase
-
-RunAgent: TypeAlias = Callable[..., object]
-"""`run_agent(base_url, task)`: runs the agent on the task, with its model at that address."""
 
 DEFAULT_TASK = "Do what you are asked to do."
 
@@ -59,8 +66,13 @@ class Capture:
         advice = self.outcome.advice
         return f"{self.outcome}; {advice}" if advice else str(self.outcome)
 
+    @property
+    def account(self) -> str:
+        """The reason and the notes, in one line."""
+        return "; ".join([self.reason, *self.notes])
+
     def __str__(self) -> str:
-        return "; ".join([f"{self.case_id}: {self.reason}", *self.notes])
+        return f"{self.case_id}: {self.account}"
 
 
 def capture_agent(
@@ -83,42 +95,42 @@ def capture_agent(
     answer that in place of running. That parameter is None in the runs that are to fail.
 
     Raises:
+        CaseError: when the correct action or a distractor of a call is the call itself.
         UsageError: when `run_agent` can't be called so, there is no failing call, one stands twice
             for the same task, or the timeout is no positive number.
     """
-    calls = _checked(run_agent, failing_calls, task, timeout)
+    calls = _checked(failing_calls, task, timeout)
+    scripted = _takes_observation(run_agent)
     numbers: Counter[str] = Counter()
-    captures = []
+    agents = []
     for call in calls:
         name = call.name or "text"
         numbers[name] += 1
         case_id = f"{name}-{numbers[name]}"
-        captures.append(_Agent(run_agent, call, _task(call, task), timeout, case_id).captured())
-    return tuple(captures)
+        agents.append(_Agent(run_agent, scripted, call, _task(call, task), timeout, case_id))
+    for agent in agents:
+        # Before any runs, since that may take long.
+        agent.case_without_record(AgentRun(()))
+    return tuple(agent.captured() for agent in agents)
 
 
 def _task(call: FailingCall, common: str) -> str:
     return call.task or common or DEFAULT_TASK
 
 
-def _checked(
-    run_agent: RunAgent, failing_calls: object, task: str, timeout: float
-) -> tuple[FailingCall, ...]:
-    if not callable(run_agent):
-        raise UsageError(
-            f"run_agent must be a function run_agent(base_url, task), not {run_agent!r}"
-        )
+def _checked(failing_calls: object, task: str, timeout: float) -> tuple[FailingCall, ...]:
     if isinstance(failing_calls, FailingCall):
         raise UsageError("failing_calls must be a list; put the one call into a list")
-    calls = tuple(failing_calls) if isinstance(failing_calls, Iterable) else ()
-    wrong = [call for call in calls if not isinstance(call, FailingCall)]
-    if wrong or not calls:
-        given = f"{wrong[0]!r} is none" if wrong else "there are none"
+    given = tuple(failing_calls) if isinstance(failing_calls, Iterable) else (failing_calls,)
+    calls = tuple(call for call in given if isinstance(call, FailingCall))
+    if not calls or len(calls) < len(given):
+        wrong = [call for call in given if not isinstance(call, FailingCall)]
+        what = f"{wrong[0]!r} is none" if wrong else "there are none"
         raise UsageError(
-            f"failing_calls must be a list of FailingCall, and {given}; give such as "
+            f"failing_calls must be a list of FailingCall, and {what}; give such as "
             "[FailingCall('create_event', {'date': '12 Oct'})]"
         )
-    if not timeout > 0:
+    if not (isinstance(timeout, int | float) and timeout > 0):
         raise UsageError(f"timeout must be a positive number of seconds, not {timeout!r}")
     for (action, _), times in Counter((call.action, _task(call, task)) for call in calls).items():
         if times > 1:
@@ -130,36 +142,41 @@ def _checked(
     return calls
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run of the agent: what it sent, how it ended, and what the endpoint has to say."""
+def _takes_observation(run_agent: RunAgent) -> bool:
+    """Whether the agent's tool can be told what to answer.
 
-    exchanges: tuple[Exchange, ...]
-    problems: tuple[str, ...]
-    raised: str | None
-    hung: bool
-    call: FailingCall
-
-    def pair(self) -> tuple[Exchange, Exchange] | None:
-        """The request that was answered with the call, and the first later one that differs.
-
-        None where there is none: clients post again what they have no answer to yet.
-        """
-        for index, exchange in enumerate(self.exchanges):
-            if _makes(exchange, self.call):
-                before = request_conversation(exchange.body)
-                for later in self.exchanges[index + 1 :]:
-                    if not compare(before, request_conversation(later.body)).same:
-                        return exchange, later
-                return None
-        return None
+    Raises:
+        UsageError: when the agent can't be called with an address and a task.
+    """
+    if not callable(run_agent):
+        raise UsageError(
+            f"run_agent must be a function run_agent(base_url, task), not {run_agent!r}"
+        )
+    try:
+        signature = inspect.signature(run_agent)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
+    scripted = _OBSERVATION in signature.parameters
+    try:
+        signature.bind("", "", **({_OBSERVATION: None} if scripted else {}))
+    except TypeError as error:
+        raise UsageError(
+            f"{harness_name(run_agent)}{signature} can't be called with an address and a task "
+            f"({error}); let it be run_agent(base_url, task), or run_agent(base_url, task, "
+            "observation=None)"
+        ) from None
+    return scripted
 
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """An agent and the one call that it is to fail on."""
+    """An agent and the one call that it is to fail on; `scripted` if its tool can be told answers.
+
+    In the runs that are to fail it is told None.
+    """
 
     run_agent: RunAgent
+    scripted: bool
     call: FailingCall
     task: str
     timeout: float
@@ -168,48 +185,67 @@ class _Agent:
     def captured(self) -> Capture:
         """What came of the call."""
         run = self._run()
-        pair = run.pair()
+        pair = self._pair(run)
         if pair is None:
             outcome = _without_record(run, self.call, self.timeout)
-            return Capture(self.call, outcome, self._case(run), None, run.exchanges, run.problems)
-        notes = [*run.problems]
-        if run.raised:
-            notes.append(f"after the record the agent raised {run.raised}")
-        if run.hung:
-            notes.append(f"after the record the agent was not done in {self.timeout:g} s")
-        notes += self._differences(pair)
-        answered, lacking = self._answered_otherwise()
+            case = self.case_without_record(run)
+            return Capture(self.call, outcome, case, None, run.exchanges, run.problems)
         made = captured_pair(
             pair[0].body,
             pair[1].body,
             self.call,
             case_id=self.case_id,
-            task_id=self.call.task or self.case_id,
-            answered={text: exchange.body for text, exchange in answered.items()},
+            task_id=self.task,
         )
         outcome = outcome_of(made, self.call)
-        return Capture(
-            self.call,
-            outcome,
-            made.case,
-            made.recorded if outcome.has_record else None,
-            run.exchanges,
-            (*notes, *lacking, *made.notes),
-        )
+        notes = [*made.notes, *_unoffered(pair[0], self.call), *self._end(run)]
+        if not outcome.has_record:
+            return Capture(self.call, outcome, made.case, None, run.exchanges, tuple(notes))
+        recorded = made.recorded
+        if not run.hung:
+            notes += self._differences(pair)
+            answered, lacking = self._answered_otherwise()
+            notes += lacking
+            recorded = replace(
+                recorded,
+                answered={
+                    text: request_prompt(request_conversation(after.body))
+                    for text, (_, after) in answered.items()
+                },
+            )
+        return Capture(self.call, outcome, made.case, recorded, run.exchanges, tuple(notes))
 
-    def _case(self, run: _Run) -> FailureCase:
+    def case_without_record(self, run: AgentRun) -> FailureCase:
         """The case of a call that left no record, as far as it is known."""
         return failure_case(
             self.call,
             _trajectory(run, self.task),
             self.call.error or run.raised or "",
             case_id=self.case_id,
-            task_id=self.call.task or self.case_id,
+            task_id=self.task,
         )
+
+    def _run(self, observation: str | None = None) -> AgentRun:
+        options = {_OBSERVATION: observation} if self.scripted else {}
+        return run_once(self.run_agent, self.call, self.task, self.timeout, options)
+
+    def _pair(self, run: AgentRun) -> tuple[Exchange, Exchange] | None:
+        return _requests_around(run.exchanges, self.call)
+
+    def _end(self, run: AgentRun) -> Iterator[str]:
+        """What there is to say of the end of a run that left a record."""
+        yield from run.problems
+        if run.raised:
+            yield f"after the record the agent raised {run.raised}"
+        if run.hung:
+            yield (
+                f"after the record the agent was not done in {self.timeout:g} s, so it was run "
+                "only once"
+            )
 
     def _differences(self, pair: tuple[Exchange, Exchange]) -> list[str]:
         """What is otherwise in the record of a second run, but for ids, times, paths and such."""
-        again = self._run().pair()
+        again = self._pair(self._run())
         if again is None:
             return ["in a second run there was no record"]
         one, other = (normalised(_recorded_text(*each)) for each in (pair, again))
@@ -219,18 +255,18 @@ class _Agent:
         first = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
         return [f"the record differs from run to run: {first[0][:80]!r}, then {first[1][:80]!r}"]
 
-    def _answered_otherwise(self) -> tuple[dict[str, Exchange], list[str]]:
+    def _answered_otherwise(self) -> tuple[dict[str, tuple[Exchange, Exchange]], list[str]]:
         """What is sent where the tool answers otherwise, by its answer, and what can't be had."""
-        if not _takes_observation(self.run_agent):
+        if not self.scripted:
             return {}, []
-        answered: dict[str, Exchange] = {}
+        answered: dict[str, tuple[Exchange, Exchange]] = {}
         lacking = []
         for text in filter(None, (self.call.neutral, self.call.success)):
-            pair = self._run(**{_OBSERVATION: text}).pair()
+            pair = self._pair(self._run(text))
             if pair is None:
                 lacking.append(f"no record with the scripted answer {text!r}")
             elif shows(_recorded_text(*pair), text):
-                answered[text] = pair[1]
+                answered[text] = pair
             else:
                 lacking.append(
                     f"the scripted answer {text!r} did not come back: let the tool answer with "
@@ -238,85 +274,50 @@ class _Agent:
                 )
         return answered, lacking
 
-    def _run(self, **scripted: str) -> _Run:
-        error: BaseException | None = None
-        with Endpoint(self.call) as endpoint:
-            address = endpoint.base_url
 
-            def run() -> None:
-                nonlocal error
-                try:
-                    result = self.run_agent(address, self.task, **scripted)
-                    if inspect.isawaitable(result):
-                        asyncio.run(_awaited(result))
-                except BaseException as raised:
-                    error = raised
-                finally:
-                    _close_event_loop()
+def _requests_around(
+    exchanges: Sequence[Exchange], call: FailingCall
+) -> tuple[Exchange, Exchange] | None:
+    """The request that was answered with the call, and the one that goes on from it.
 
-            # Not the test's own thread or loop: what hangs in there is left behind.
-            thread = threading.Thread(target=run, name=f"failgain {self.case_id}", daemon=True)
-            with _environment(endpoint.environment):
-                thread.start()
-                thread.join(self.timeout)
-            hung = thread.is_alive()
-            exchanges, problems = endpoint.exchanges, endpoint.problems
-        if error is not None and _ends_test(error):
-            raise error
-        raised = None if error is None else _told(error)
-        return _Run(exchanges, problems, raised, hung, self.call)
+    None where there is none. Clients post again what they have no answer to yet, and send other
+    requests in between, such as for a title or a plan: one goes on from the earlier one with which
+    it shares most turns. Sharing none is enough only where no later request shares more.
+    """
+    said = [(one, read) for one in exchanges if (read := _read(one)) is not None]
+    others: list[tuple[Exchange, Exchange]] = []
+    for index, (after, now) in enumerate(said):
+        shared = [shared_turns(earlier.turns, now.turns) for _, earlier in said[:index]]
+        if not shared:
+            continue
+        before, earlier = said[shared.index(max(shared))]
+        comparison = compare(earlier, now)
+        if not _makes(before, call) or comparison.same:
+            continue
+        if max(shared) or echo_of(comparison, call).form:
+            return before, after
+        others.append((before, after))
+    return others[0] if others else None
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """The process's environment with `variables`, and then as it was."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+def _read(exchange: Exchange) -> Conversation | None:
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        return request_conversation(exchange.body)
+    except TranscriptError:
+        return None
 
 
-async def _awaited(result: Awaitable[object]) -> object:
-    return await result
-
-
-def _close_event_loop() -> None:
-    """Close the loop that a framework made for this thread, which ends here."""
-    try:
-        loop = asyncio.get_event_loop()
-    except RuntimeError:  # no thread but the main one has a loop by itself
-        return
-    loop.close()
-
-
-def _takes_observation(run_agent: RunAgent) -> bool:
-    try:
-        return _OBSERVATION in inspect.signature(run_agent).parameters
-    except (TypeError, ValueError):  # some builtins have no signature
-        return False
-
-
-def _ends_test(error: BaseException) -> bool:
-    """Whether an exception is no fault of the agent: Ctrl-C, `pytest.skip()` and its kin."""
-    return not isinstance(error, Exception) or type(error).__module__ == "_pytest.outcomes"
-
-
-def _told(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
+def _unoffered(before: Exchange, call: FailingCall) -> Iterator[str]:
+    offered = [tool.name for tool in request_conversation(before.body).tools]
+    if call.text is None and call.name not in offered:
+        yield f"the agent offers no tool {call.name!r}, but {', '.join(offered) or 'none'}"
 
 
 def _recorded_text(before: Exchange, after: Exchange) -> str:
     return compare(request_conversation(before.body), request_conversation(after.body)).text
 
 
-def _trajectory(run: _Run, task: str) -> Trajectory:
+def _trajectory(run: AgentRun, task: str) -> Trajectory:
     """What the first request tells; the bare task where there is none."""
     try:
         return request_trajectory(run.exchanges[0].body)
@@ -324,7 +325,7 @@ def _trajectory(run: _Run, task: str) -> Trajectory:
         return Trajectory("", task)
 
 
-def _without_record(run: _Run, call: FailingCall, timeout: float) -> Outcome:
+def _without_record(run: AgentRun, call: FailingCall, timeout: float) -> Outcome:
     """Why there is nothing to measure."""
     ended = f"the agent raised {run.raised}" if run.raised else "the agent ended"
     if run.hung:
@@ -332,19 +333,25 @@ def _without_record(run: _Run, call: FailingCall, timeout: float) -> Outcome:
     if not run.exchanges:
         return Outcome("hung" if run.hung else "no request", f"{ended} and sent no request")
     if not any(_makes(exchange, call) for exchange in run.exchanges):
-        wanted = f"offers the tool {call.name!r}" if call.name else "can be answered with text"
-        reason = f"the call could not be made, since no request {wanted}; {ended}"
+        reason = (
+            f"the call could not be made, since no request offers the tool {call.name!r} (for an "
+            f"agent that reads calls from text, give FailingCall(text=…)); {ended}"
+        )
         return Outcome("hung" if run.hung else "no second request", reason)
     if run.hung:
         return Outcome("hung", f"after the call {ended}")
     kind: OutcomeKind = "exception escaped" if run.raised else "no second request"
-    return Outcome(kind, f"after the call {ended}, and asked no more")
+    again = len(run.exchanges) - 1
+    asked = f"its {again} other requests tell nothing of it" if again else "asked no more"
+    return Outcome(kind, f"after the call {ended}, and {asked}")
 
 
 def _makes(exchange: Exchange, call: FailingCall) -> bool:
     """Whether a request was answered with the call."""
     if call.text is not None:
-        return any(call.action.text in text for text in _texts_in(exchange.answer))
+        return any(
+            loosely(call.action.text) in loosely(said) for said in _texts_in(exchange.answer)
+        )
     return (call.name, call.arguments_text) in _calls_in(exchange.answer)
 
 

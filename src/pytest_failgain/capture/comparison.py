@@ -109,9 +109,9 @@ def compare(before: Conversation, after: Conversation) -> Comparison:
     beginning and end, the ones at the same place with the same role are one message rewritten.
     """
     olds, news = list(before.turns), list(after.turns)
-    start = _shared(olds, news)
+    start = shared_turns(olds, news)
     olds, news = olds[start:], news[start:]
-    end = _shared(olds[::-1], news[::-1])
+    end = shared_turns(olds[::-1], news[::-1])
     olds, news = olds[: len(olds) - end], news[: len(news) - end]
     rewritten: list[tuple[Turn, Turn]] = []
     while olds and news and olds[0].role == news[0].role != "assistant":
@@ -130,9 +130,7 @@ def compare(before: Conversation, after: Conversation) -> Comparison:
         tuple(olds),
         tuple(name for name in new_tools if name not in old_tools),
         tuple(name for name in old_tools if name not in new_tools),
-        tuple(
-            name for name, tool in new_tools.items() if old_tools.get(name, tool) != tool
-        ),
+        tuple(name for name, tool in new_tools.items() if old_tools.get(name, tool) != tool),
     )
 
 
@@ -210,7 +208,8 @@ def _leaves(arguments: str) -> list[str]:
     return leaves
 
 
-def _shared(one: Sequence[Turn], other: Sequence[Turn]) -> int:
+def shared_turns(one: Sequence[Turn], other: Sequence[Turn]) -> int:
+    """How many turns at their beginning say the same."""
     count = 0
     for left, right in zip(one, other, strict=False):
         if _said(left) != _said(right):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
-from pytest_failgain.capture.agent import Capture, RunAgent
+from pytest_failgain.capture.agent import Capture
+from pytest_failgain.capture.agent_run import RunAgent
 from pytest_failgain.capture.pair import ENVIRONMENT
 from pytest_failgain.harnesses import Harness, harness_name
 from pytest_failgain.measurement import Measurement, Skip
@@ -35,11 +36,19 @@ def measure_captures(
     parts = {part.name: getattr(result, part.name) for part in fields(Measurement)}
     parts["environment"] = ENVIRONMENT
     parts["cases"] = tuple(capture.case for capture in captures)
-    parts["notes"] = (*result.notes, *map(str, captures))
+    parts["notes"] = (*result.notes, *_lines(captures))
     missing = [capture for capture in captures if not capture.recorded]
     parts["skips"] = (*result.skips, *(_skip(capture) for capture in missing))
     return AgentMeasurement(**parts, captures=tuple(captures))
 
 
+def _lines(captures: Sequence[Capture]) -> list[str]:
+    """What came of the calls, in a line for all of which the same is to be said."""
+    alike: dict[str, list[str]] = {}
+    for capture in captures:
+        alike.setdefault(capture.account, []).append(capture.case_id)
+    return [f"{', '.join(ids)}: {account}" for account, ids in alike.items()]
+
+
 def _skip(capture: Capture) -> Skip:
-    return Skip(capture.case.case_id, f"no record: {capture.outcome}")
+    return Skip(capture.case.case_id, f"no record: {capture.reason}")

@@ -1,4 +1,4 @@
-"""From two requests of an agent to a failure case: what was sent before a call failed, and after."""
+"""From two requests of an agent to a failure case: what it sent before a call failed, and after."""
 
 from __future__ import annotations
 

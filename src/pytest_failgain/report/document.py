@@ -69,7 +69,10 @@ class ReportedCase:
 
 @dataclass(frozen=True, slots=True)
 class ReportedMeasurement:
-    """One harness on the cases of its group."""
+    """One harness on the cases of its group.
+
+    `remarks` are the measurement's own notes; `notes` are all that a person is told of it.
+    """
 
     harness: str
     verdict: Verdict
@@ -81,6 +84,7 @@ class ReportedMeasurement:
     adaptations: tuple[tuple[str, int], ...]
     left_out: tuple[tuple[str, int], ...]
     skips: tuple[Skip, ...]
+    remarks: tuple[str, ...]
     notes: tuple[Note, ...]
     cases: tuple[ReportedCase, ...]
 
@@ -190,6 +194,7 @@ def _measurement(measurement: Measurement, group: Sequence[Measurement]) -> Repo
         adaptations=measurement.adaptations,
         left_out=measurement.left_out,
         skips=measurement.skips,
+        remarks=measurement.notes,
         notes=tuple(measurement_notes(measurement)),
         cases=tuple(_cases(measurement)),
     )

@@ -96,6 +96,7 @@ def _measurement(
         "adaptations": _counted("adaptation", measurement.adaptations),
         "left_out": _counted("condition", measurement.left_out),
         "skips": [{"case": skip.case_id, "reason": skip.reason} for skip in measurement.skips],
+        "notes": list(measurement.remarks),
         "cases": [_case(case) for case in measurement.cases],
     }
 
