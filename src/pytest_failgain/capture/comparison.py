@@ -115,7 +115,9 @@ def compare(before: Conversation, after: Conversation) -> Comparison:
     olds, news = olds[: len(olds) - end], news[: len(news) - end]
     rewritten: list[tuple[Turn, Turn]] = []
     while olds and news and olds[0].role == news[0].role != "assistant":
-        rewritten.append((olds.pop(0), news.pop(0)))
+        old, new = olds.pop(0), news.pop(0)
+        if _said(old) != _said(new):
+            rewritten.append((old, new))
     added = [
         Added(new.role, text, new, in_earlier=True)
         for old, new in rewritten
@@ -186,7 +188,9 @@ def shows(text: str, error: str) -> bool:
 def loosely(text: str) -> str:
     """The letters and digits of a text, which no way of escaping or quoting changes."""
     decoded = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[1], 16)), text)
-    return "".join(filter(str.isalnum, _ESCAPED_SPACE.sub(" ", decoded)))
+    # Two escapes may stand for the halves of one character.
+    whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return "".join(filter(str.isalnum, _ESCAPED_SPACE.sub(" ", whole)))
 
 
 def _leaves(arguments: str) -> list[str]:
