@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from pytest_failgain.blocking.search import generate_blocked as generate_blocked
     from pytest_failgain.capture.agent import Capture as Capture
     from pytest_failgain.capture.agent import capture_agent as capture_agent
+    from pytest_failgain.capture.endpoint import Endpoint as Endpoint
     from pytest_failgain.capture.failing_call import FailingCall as FailingCall
     from pytest_failgain.capture.measured_agent import AgentMeasurement as AgentMeasurement
+    from pytest_failgain.capture.script import FailingCallScript as FailingCallScript
+    from pytest_failgain.capture.script import Script as Script
     from pytest_failgain.case_files import load_cases as load_cases
     from pytest_failgain.case_files import save_cases as save_cases
     from pytest_failgain.conditions import Condition as Condition
@@ -86,6 +89,9 @@ if TYPE_CHECKING:
     from pytest_failgain.transcripts.read import ReadTranscript as ReadTranscript
     from pytest_failgain.transcripts.read import read_transcript as read_transcript
     from pytest_failgain.transcripts.reader import TranscriptReader as TranscriptReader
+    from pytest_failgain.transcripts.repeats import (
+        assert_no_repeated_failures as assert_no_repeated_failures,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -146,9 +152,12 @@ _HOME = {
     "transcript": ("Transcript", "call"),
     "transcripts.read": ("ReadTranscript", "read_transcript"),
     "transcripts.reader": ("TranscriptReader",),
+    "transcripts.repeats": ("assert_no_repeated_failures",),
     "capture.agent": ("Capture", "capture_agent"),
+    "capture.endpoint": ("Endpoint",),
     "capture.failing_call": ("FailingCall",),
     "capture.measured_agent": ("AgentMeasurement",),
+    "capture.script": ("FailingCallScript", "Script"),
     "prompt": ("Prompt",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_failgain.stash import FINDINGS, SETTINGS
 
 if TYPE_CHECKING:
+    from pytest_failgain.capture.endpoint import Endpoint
     from pytest_failgain.environments.protocol import Environment
     from pytest_failgain.extensions import Extensions
     from pytest_failgain.failgain import Failgain
@@ -96,6 +98,28 @@ def failgain_transcript(request: pytest.FixtureRequest) -> Callable[..., Transcr
         return Transcript(case_id or request.node.name)
 
     return start
+
+
+@pytest.fixture
+def failgain_endpoint(request: pytest.FixtureRequest) -> Iterator[Callable[..., Endpoint]]:
+    """Starts an endpoint in a model's place: `failgain_endpoint(FailingCall("add", {...}))`.
+
+    It takes what an `Endpoint` takes; several can be started, and all are closed after the test.
+    With `set_environment=True` its variables are set until then, through `monkeypatch`.
+    """
+    from pytest_failgain.capture.endpoint import Endpoint
+
+    with ExitStack() as open_ones:
+
+        def start(*script: Any, set_environment: bool = False, **options: Any) -> Endpoint:
+            endpoint = open_ones.enter_context(Endpoint(*script, **options))
+            if set_environment:
+                monkeypatch = request.getfixturevalue("monkeypatch")
+                for name, value in endpoint.environment.items():
+                    monkeypatch.setenv(name, value)
+            return endpoint
+
+        yield start
 
 
 @pytest.fixture(scope="session", params=ENVIRONMENT_NAMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -184,7 +184,7 @@ def with_remedy(harness: Harness, remedy: Remedy) -> RemediedHarness:
     return replace(harness, name=f"{harness.name}+{remedy.name}", remedies=remedies)
 
 
-def harness_name(harness: Harness) -> str:
+def harness_name(harness: Callable[..., object]) -> str:
     """The harness's `name` attribute, else the name that it, or what it is a partial of, has."""
     given = getattr(harness, "name", None)
     if isinstance(given, str) and given:

@@ -12,6 +12,7 @@ import pytest
 from pytest_failgain import hookspecs
 from pytest_failgain.fixtures import (
     failgain,
+    failgain_endpoint,
     failgain_environment,
     failgain_extensions,
     failgain_harness,
@@ -32,6 +33,7 @@ from pytest_failgain.stash import (
 
 __all__ = [
     "failgain",
+    "failgain_endpoint",
     "failgain_environment",
     "failgain_extensions",
     "failgain_harness",

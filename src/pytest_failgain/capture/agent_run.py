@@ -122,11 +122,13 @@ def _ends_test(error: BaseException) -> bool:
 def _told(error: BaseException) -> str:
     """An exception in one line: its type, message and place."""
     inner = getattr(error, "exceptions", ())
-    if len(inner) == 1:  # a group of one, as asynchronous tasks raise it
+    # A group of one is what asynchronous tasks raise.
+    if isinstance(inner, tuple) and len(inner) == 1:
         return _told(inner[0])
     message = " ".join(str(error).split())
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[: _LONGEST_MESSAGE - 1]}…"
     said = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{said} (at {PurePath(frame.filename).name}:{frame.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" (at {PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{said}{place}"

@@ -49,9 +49,8 @@ def completion_of(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
     completion: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
     for chunk in chunks:
-        for key, value in chunk.items():
-            if key != "choices" and value is not None:
-                completion[key] = value
+        given = (item for item in chunk.items() if item[0] != "choices" and item[1] is not None)
+        completion.update(given)
         for choice in chunk.get("choices") or ():
             if isinstance(choice, dict):
                 _take(choices.setdefault(choice.get("index", 0), _empty_choice()), choice)

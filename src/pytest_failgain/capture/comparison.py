@@ -20,7 +20,9 @@ from pytest_failgain.transcripts.read import READERS
 _FORMATS = {"messages": "openai-chat", "input": "openai-responses"}
 
 _ESCAPED_SPACE = re.compile(r"\\+[nrt]")
-_ESCAPED_CHARACTER = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED_CHARACTER = re.compile(
+    r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4}))"
+)
 # Of a longer error, so much of its beginning is enough: harnesses cut what is long.
 _ENOUGH = 80
 
@@ -187,7 +189,7 @@ def shows(text: str, error: str) -> bool:
 
 def loosely(text: str) -> str:
     """The letters and digits of a text, which no way of escaping or quoting changes."""
-    decoded = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[1], 16)), text)
+    decoded = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[found.lastindex or 0], 16)), text)
     # Two escapes may stand for the halves of one character.
     whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return "".join(filter(str.isalnum, _ESCAPED_SPACE.sub(" ", whole)))

@@ -241,7 +241,8 @@ class Endpoint:
         if script is None or beyond:
             return ending(request, final)
         try:
-            answer = script.answer(request)
+            # A script is the user's own code, whatever its type says.
+            answer: object = script.answer(request)
             if isinstance(answer, Answer):
                 return answer
             problem = f"returned {answer!r} and no Answer"

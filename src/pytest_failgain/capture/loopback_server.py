@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
@@ -24,7 +25,7 @@ class Incoming:
 
     method: str
     path: str
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
 

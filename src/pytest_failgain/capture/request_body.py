@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import zlib
-from collections.abc import Mapping
-from typing import BinaryIO
+from email.message import Message
 
 LARGEST_BODY = 64 * 1024 * 1024
 _LONGEST_LINE = 1024
@@ -18,10 +18,8 @@ class BodyError(Exception):
         self.status = status
 
 
-def read_body(headers: Mapping[str, str], stream: BinaryIO, limit: int = LARGEST_BODY) -> bytes:
+def read_body(headers: Message, stream: io.BufferedIOBase, limit: int = LARGEST_BODY) -> bytes:
     """The body behind `headers`, in one piece and uncompressed; b"" where there is none.
-
-    `headers` are asked without regard to case.
 
     Raises:
         BodyError: when it is longer than `limit` bytes, broken, or compressed in an unknown way.
@@ -33,7 +31,7 @@ def read_body(headers: Mapping[str, str], stream: BinaryIO, limit: int = LARGEST
     return _uncompressed(body, (headers.get("Content-Encoding") or "").strip().lower(), limit)
 
 
-def _chunked(stream: BinaryIO, limit: int) -> bytes:
+def _chunked(stream: io.BufferedIOBase, limit: int) -> bytes:
     pieces, taken = [], 0
     while True:
         size = _length(_line(stream).partition(";")[0].strip(), 16, limit)
@@ -49,7 +47,7 @@ def _chunked(stream: BinaryIO, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _line(stream: BinaryIO) -> str:
+def _line(stream: io.BufferedIOBase) -> str:
     line = stream.readline(_LONGEST_LINE)
     if len(line) >= _LONGEST_LINE:
         raise BodyError(400, "a line between the chunks of the body is too long")
@@ -66,7 +64,7 @@ def _length(text: str, base: int, limit: int) -> int:
     return int(text, base)
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _exactly(stream: io.BufferedIOBase, size: int) -> bytes:
     body = stream.read(size)
     if len(body) < size:
         raise BodyError(400, f"the body broke off after {len(body)} of {size} bytes")

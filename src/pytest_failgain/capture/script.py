@@ -141,12 +141,14 @@ def _times_said(request: Request, call: FailingCall) -> int:
         action = call.action.text.strip()
         return sum(message_text(message).count(action) for message in said)
     key = action_key(Action(calls=call.action.calls))
-    return sum(action_key(Action(calls=(made,))) == key for message in said for made in _made(message))
+    made = (action_key(Action(calls=(one,))) for message in said for one in _made(message))
+    return sum(one == key for one in made)
 
 
 def _made(message: Mapping[str, Any]) -> list[ToolCall]:
     calls = message.get("tool_calls")
-    functions = [one.get("function") for one in calls or () if isinstance(one, dict)]
+    listed = calls if isinstance(calls, list) else []
+    functions = [one.get("function") for one in listed if isinstance(one, dict)]
     functions.append(message.get("function_call"))
     return [
         ToolCall(str(one.get("name")), str(one.get("arguments", "")))

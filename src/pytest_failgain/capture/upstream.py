@@ -6,8 +6,9 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -156,7 +157,7 @@ class _NoRedirection(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
+def _passed_on(headers: Message) -> dict[str, str]:
     passed = {
         name: value for name, value in headers.items() if name.lower() not in _OF_THE_CONNECTION
     }
@@ -164,11 +165,11 @@ def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
     return {**passed, "Accept-Encoding": "identity"}
 
 
-def _passed_back(headers: Mapping[str, str]) -> dict[str, str]:
+def _passed_back(headers: Message) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in _NOT_PASSED_BACK}
 
 
-def _read(api: str, body: bytes, headers: Mapping[str, str]) -> dict[str, Any] | None:
+def _read(api: str, body: bytes, headers: Message) -> dict[str, Any] | None:
     """The answer as JSON; None where it is none."""
     if (headers.get("Content-Encoding") or "").lower() in ("gzip", "deflate"):
         try:
