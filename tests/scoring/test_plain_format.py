@@ -13,13 +13,15 @@ from tokenizers.processors import TemplateProcessing
 import tiny_language_models as tiny
 from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
-from pytest_failgain.scoring.protocol import Pair, Score
-from pytest_failgain.scoring.rendering import (
+from pytest_failgain.scoring.folding import (
     FOLDED_CALLS,
     FOLDED_RESULTS,
     FOLDED_SYSTEM,
     FOLDED_TOOLS,
-    LEFT_OUT_PARTS,
+    PLACEHOLDERS,
+)
+from pytest_failgain.scoring.protocol import Pair, Score
+from pytest_failgain.scoring.rendering import (
     PLAIN_AS_ASKED,
     PLAIN_FOR_LACK,
     PLAIN_FOR_SYSTEM,
@@ -111,11 +113,11 @@ def test_tools_are_described_in_the_system_turn() -> None:
     assert rendered.adaptations == (PLAIN_AS_ASKED, FOLDED_TOOLS)
 
 
-def test_parts_that_are_no_text_are_left_out_by_name() -> None:
+def test_parts_that_are_no_text_leave_their_kind() -> None:
     parts = [{"type": "text", "text": "Book room 1."}, {"type": "image", "url": "a.png"}]
     rendered = renderer().render(prompt({"role": "user", "content": parts}))
-    assert rendered.text == "### User\nBook room 1. \n\n### Assistant\n"
-    assert rendered.adaptations == (PLAIN_AS_ASKED, LEFT_OUT_PARTS)
+    assert rendered.text == "### User\nBook room 1.[image] \n\n### Assistant\n"
+    assert rendered.adaptations == (PLAIN_AS_ASKED, PLACEHOLDERS)
 
 
 def test_call_is_scored_as_the_json_that_the_prompt_would_show() -> None:

@@ -15,14 +15,16 @@ from tokenizers.processors import TemplateProcessing
 import tiny_language_models as tiny
 from pytest_failgain.errors import ScoringError
 from pytest_failgain.prompt import Message, Prompt
-from pytest_failgain.scoring.rendering import (
+from pytest_failgain.scoring.folding import (
     FOLDED_CALLS,
     FOLDED_RESULTS,
     FOLDED_SYSTEM,
     FOLDED_TOOLS,
     JOINED_TURNS,
+    PLACEHOLDERS,
+)
+from pytest_failgain.scoring.rendering import (
     LEAD_ELSEWHERE,
-    LEFT_OUT_PARTS,
     OPENED_ANSWER,
     TEXT_CALLS,
     Emitted,
@@ -279,12 +281,24 @@ def test_arguments_may_be_an_object_already() -> None:
     assert json.loads(folded.split("assistant\n")[1].split("<|im_end|>")[0]) == function
 
 
-@pytest.mark.parametrize("arguments", ['{"room": 1', "room 1", "[1]", ""])
-def test_arguments_that_are_no_object_are_still_shown(arguments: str) -> None:
+@pytest.mark.parametrize("template", [tiny.TOOLS, tiny.CHATML])
+@pytest.mark.parametrize("arguments", ['{"room": 1', "room 1", "[1]"])
+def test_arguments_that_are_no_object_stand_letter_for_letter(
+    arguments: str, template: str
+) -> None:
     call = {"function": {"name": "book", "arguments": arguments}}
     messages = prompt(USER, {"role": "assistant", "content": "", "tool_calls": [call]})
-    assert f'"arguments": {json.dumps(arguments)}' in renderer(tiny.TOOLS).render(messages).text
-    assert f'"arguments": {arguments}}}' in renderer().render(messages).text
+    assert f'"arguments": {arguments}}}' in renderer(template).render(messages).text
+    action = Action(calls=(ToolCall("book", arguments),))
+    assert emitted(renderer(template), messages, action).text == (
+        f'{{"name": "book", "arguments": {arguments}}}'
+    )
+
+
+def test_empty_arguments_are_none() -> None:
+    call = {"function": {"name": "book", "arguments": ""}}
+    messages = prompt(USER, {"role": "assistant", "content": "", "tool_calls": [call]})
+    assert '"arguments": {}}' in renderer(tiny.TOOLS).render(messages).text
 
 
 def test_messages_of_the_harness_are_not_changed() -> None:
@@ -366,7 +380,8 @@ def test_parts_of_a_message_are_its_text(template: str) -> None:
     pictured = subject.render(
         prompt({"role": "user", "content": [*parts, {"type": "image", "url": "a.png"}]})
     )
-    assert (pictured.text, pictured.adaptations) == (plain.text, (LEFT_OUT_PARTS,))
+    assert pictured.text == plain.text.replace("room 1.", "room 1.[image]")
+    assert pictured.adaptations == (PLACEHOLDERS,)
 
 
 # Actions

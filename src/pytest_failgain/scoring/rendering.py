@@ -10,8 +10,7 @@ template is no use at all, the plain-text format takes its place, which is named
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import takewhile
@@ -21,6 +20,44 @@ from typing import TYPE_CHECKING, Any
 from pytest_failgain.choices import PROMPT_FORMATS
 from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
+from pytest_failgain.scoring.folding import (
+    FOLDED_BROKEN,
+    FOLDED_CALLS,
+    FOLDED_LONE_RESULTS,
+    FOLDED_RESULTS,
+    FOLDED_SYSTEM,
+    FOLDED_TOOLS,
+    JOINED_ANSWERS,
+    JOINED_SYSTEM,
+    JOINED_TURNS,
+    LATER_SYSTEM,
+    LED_IN,
+    NULL_CONTENT,
+    PLACEHOLDERS,
+    RENAMED_IDS,
+    SPLIT_CALLS,
+    TOLD_ROLES,
+    call_as_content,
+    calls_as_text,
+    has_other_parts,
+    is_broken,
+    led_in,
+    parsed_arguments,
+    result_as_user,
+    with_broken_calls_told,
+    with_calls_split,
+    with_known_roles,
+    with_later_systems_told,
+    with_lone_results_told,
+    with_one_system,
+    with_parsed_arguments,
+    with_plain_ids,
+    with_system_folded,
+    with_text_content,
+    with_texts,
+    with_tools_described,
+    with_turns_joined,
+)
 from pytest_failgain.scoring.plain_format import PLAIN_TEMPLATE
 from pytest_failgain.scoring.template_tokenizer import TODAY, TemplateTokenizer, short_hash
 from pytest_failgain.trajectory import Action, Tool, ToolCall
@@ -28,12 +65,6 @@ from pytest_failgain.trajectory import Action, Tool, ToolCall
 if TYPE_CHECKING:
     from pytest_failgain.scoring.chat_template import WrittenChat
 
-FOLDED_SYSTEM = "system prompt put at the head of the first user turn (template has no system role)"
-FOLDED_TOOLS = "tool schemas written into the system prompt (template takes no tools)"
-FOLDED_CALLS = "tool calls written as JSON text (template has no tool calls)"
-FOLDED_RESULTS = "tool results put into user turns (template has no tool role)"
-JOINED_TURNS = "user turns that follow one another joined (template wants roles to alternate)"
-LEFT_OUT_PARTS = "parts of messages that are no text left out (only text is scored)"
 OPENED_ANSWER = "calls scored behind what the template opens plain answers with, such as <think>"
 LEAD_ELSEWHERE = (
     "what was said before a call put right before it (template writes it otherwise, or not at all)"
@@ -52,6 +83,7 @@ _ACTIONS_REMEMBERED = 512
 _Spanned = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 _PROBE = "zqprobe"  # a word that no template contains
+_BROKEN = f'{{"{_PROBE}_broken": "a'
 _PROBED_USER: Message = {"role": "user", "content": "Hello."}
 
 _PLAIN_ADVICE = "pass --failgain-prompt-format plain for headed turns in place of a template"
@@ -85,6 +117,14 @@ class TemplateSupport:
     calls: bool
     results: bool
     adjacent_users: bool
+    adjacent_answers: bool
+    first_answers: bool
+    later_systems: bool
+    several_calls: bool
+    lone_results: bool
+    broken_arguments: bool
+    null_content: bool
+    any_ids: bool
 
 
 @dataclass(slots=True)
@@ -151,6 +191,8 @@ class Renderer:
             text, adaptations = _behind(prompt.lead, action), (*adaptations, TEXT_CALLS)
         elif action.calls and not self._supported().calls:
             text, adaptations = _behind(prompt.lead, action), (*adaptations, FOLDED_CALLS)
+        elif _has_broken(action) and not self._supported().broken_arguments:
+            text, adaptations = _behind(prompt.lead, action), (*adaptations, FOLDED_BROKEN)
         elif action.calls:
             text, notes = self._subtracted(prompt, rendered.text, action)
             adaptations = (*adaptations, *notes)
@@ -210,22 +252,40 @@ class Renderer:
         """The prompt's messages and tools in a form that the template writes out in full."""
         support = self._supported()
         messages: list[Message] = list(prompt.messages or ())
-        tools: list[dict[str, Any]] | None = [tool.as_function() for tool in prompt.tools] or None
         adaptations = [self._plain_note] if self._plain_note else []
-        if any(_has_other_parts(message) for message in messages):
-            adaptations.append(LEFT_OUT_PARTS)
-        messages = [_with_text_content(message) for message in messages]
+
+        def told(otherwise: list[Message], name: str) -> None:
+            nonlocal messages
+            if otherwise != messages:
+                messages = otherwise
+                adaptations.append(name)
+
+        if not self._plain_note:  # which writes any role as it is
+            told(with_known_roles(messages), TOLD_ROLES)
+        if any(map(has_other_parts, messages)):
+            adaptations.append(PLACEHOLDERS)
+        messages = [with_text_content(message) for message in messages]
+        if not support.later_systems:
+            told(with_later_systems_told(messages), LATER_SYSTEM)
+            told(with_one_system(messages), JOINED_SYSTEM)
         own_system = any(message["role"] == "system" for message in messages)
+        tools: list[dict[str, Any]] | None = [tool.as_function() for tool in prompt.tools] or None
         if tools and not support.tools:
-            messages = _with_tools_described(messages, prompt.tools)
+            messages = with_tools_described(messages, prompt.tools)
             tools = None
             adaptations.append(FOLDED_TOOLS)
-        if not support.calls and any(message.get("tool_calls") for message in messages):
-            messages = [_call_as_content(message) for message in messages]
-            adaptations.append(FOLDED_CALLS)
-        if not support.results and any(message["role"] == "tool" for message in messages):
-            messages = [_result_as_user(message) for message in messages]
-            adaptations.append(FOLDED_RESULTS)
+        if not support.calls:
+            told([call_as_content(message) for message in messages], FOLDED_CALLS)
+        elif not support.broken_arguments:
+            told(with_broken_calls_told(messages), FOLDED_BROKEN)
+        if not support.results:
+            told([result_as_user(message) for message in messages], FOLDED_RESULTS)
+        elif not support.lone_results:
+            told(with_lone_results_told(messages), FOLDED_LONE_RESULTS)
+        if not support.several_calls:
+            told(with_calls_split(messages), SPLIT_CALLS)
+        if not support.any_ids:
+            told(with_plain_ids(messages), RENAMED_IDS)
         if not support.system and any(message["role"] == "system" for message in messages):
             # Tools that were described above are ours to put where the template has room.
             if own_system and not self.fold_system:
@@ -235,13 +295,17 @@ class Renderer:
                     "--failgain-fold-system to have that done and noted in the report, or "
                     f"{_PLAIN_ADVICE}"
                 )
-            messages = _with_system_folded(messages)
+            messages = with_system_folded(messages)
             adaptations.append(FOLDED_SYSTEM)
-        joined = messages if support.adjacent_users else _with_turns_joined(messages)
-        if len(joined) < len(messages):
-            messages = joined
-            adaptations.append(JOINED_TURNS)
-        return [_with_parsed_arguments(message) for message in messages], tools, tuple(adaptations)
+        if not support.null_content:
+            told(with_texts(messages), NULL_CONTENT)
+        if not support.adjacent_users:
+            told(with_turns_joined(messages, "user"), JOINED_TURNS)
+        if not support.adjacent_answers:
+            told(with_turns_joined(messages, "assistant"), JOINED_ANSWERS)
+        if not support.first_answers:
+            told(led_in(messages), LED_IN)
+        return [with_parsed_arguments(message) for message in messages], tools, tuple(adaptations)
 
     def _supported(self) -> TemplateSupport:
         if self._support is None:
@@ -271,7 +335,7 @@ class Renderer:
             )
         user = _PROBED_USER
         call = ToolCall(f"{_PROBE}_tool", f'{{"{_PROBE}_argument": "{_PROBE}_value"}}')
-        called = _with_parsed_arguments(_assistant_turn(Action(calls=(call,))))
+        called = with_parsed_arguments(_assistant_turn(Action(calls=(call,))))
         tool = Tool(f"{_PROBE}_tool", "Does a thing.", {"type": "object", "properties": {}})
 
         # A template that writes any role's name as it comes does not know the tool role.
@@ -287,13 +351,49 @@ class Renderer:
         generic = as_stranger is not None and as_tool == as_stranger.replace(
             f"{_PROBE}_role", "tool"
         )
+        results = f"{_PROBE}_result" in (as_tool or "") and not generic
+        said: Message = {"role": "assistant", "content": f"{_PROBE}_said"}
+        later: Message = {"role": "system", "content": f"{_PROBE}_later"}
         return TemplateSupport(
             system=self._shows_system(),
             tools=f"{_PROBE}_tool" in (self._try([user], [tool]) or ""),
             calls=calls,
-            results=f"{_PROBE}_result" in (as_tool or "") and not generic,
+            results=results,
             adjacent_users=self._try([user, user]) is not None,
+            adjacent_answers=self._shows([user, said, said], f"{_PROBE}_said", times=2),
+            first_answers=self._shows([said, user], f"{_PROBE}_said"),
+            later_systems=self._shows([user, said, later, user], f"{_PROBE}_later"),
+            several_calls=not calls or self._shows_several_calls(called, result),
+            lone_results=not results or self._shows([user, result], f"{_PROBE}_result"),
+            broken_arguments=not calls or self._shows([user, _broken_call()], _BROKEN),
+            null_content=self._takes_null(called if calls else said),
+            any_ids=not calls or self._takes_ids(called, result if results else None),
         )
+
+    def _shows(self, messages: Sequence[Message], text: str, *, times: int = 1) -> bool:
+        return (self._try(messages) or "").count(text) >= times
+
+    def _shows_several_calls(self, called: Message, result: Message) -> bool:
+        (call,) = called["tool_calls"]
+        function = {**call["function"], "arguments": {f"{_PROBE}_argument": f"{_PROBE}_second"}}
+        both = [call, {**call, "id": "call00001", "function": function}]
+        return self._shows([_PROBED_USER, {**called, "tool_calls": both}], f"{_PROBE}_second")
+
+    def _takes_null(self, turn: Message) -> bool:
+        """Whether null content is written like an empty one."""
+        texts = (self._try([_PROBED_USER, {**turn, "content": content}]) for content in (None, ""))
+        null, empty = texts
+        return null is not None and null == empty
+
+    def _takes_ids(self, called: Message, result: Message | None) -> bool:
+        """Whether ids that are not nine letters and digits are taken, and none at all."""
+        for given in ("call_1-x", None):
+            calls = [{**call, "id": given} for call in called["tool_calls"]]
+            turns: list[Message] = [_PROBED_USER, {**called, "tool_calls": calls}]
+            turns += [{**result, "tool_call_id": given}] if result else []
+            if self._try(turns) is None:
+                return False
+        return True
 
     def _shows_system(self) -> bool:
         return _PROBE in (self._try([{"role": "system", "content": _PROBE}, _PROBED_USER]) or "")
@@ -392,18 +492,18 @@ def _shared_length(left: str, right: str) -> int:
     )
 
 
-def _call_text(call: ToolCall) -> str:
-    return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
-
-
-def _calls_as_text(action: Action) -> str:
-    return "\n".join(part for part in (action.text, *map(_call_text, action.calls)) if part)
-
-
 def _behind(lead: str, action: Action) -> str:
     """The calls as text, on a line of their own where something was said before them."""
-    text = _calls_as_text(action)
+    text = calls_as_text(action)
     return f"\n{text}" if lead and not lead.endswith("\n") else text
+
+
+def _has_broken(action: Action) -> bool:
+    return any(is_broken(call.arguments) for call in action.calls)
+
+
+def _broken_call() -> Message:
+    return _assistant_turn(Action(calls=(ToolCall(f"{_PROBE}_tool", _BROKEN),)))
 
 
 def _assistant_turn(action: Action) -> Message:
@@ -411,100 +511,8 @@ def _assistant_turn(action: Action) -> Message:
         {
             "id": f"call{index:05d}",
             "type": "function",
-            "function": {"name": call.name, "arguments": _parsed(call.arguments)},
+            "function": {"name": call.name, "arguments": parsed_arguments(call.arguments)},
         }
         for index, call in enumerate(action.calls)
     ]
     return {"role": "assistant", "content": action.text, "tool_calls": calls}
-
-
-def _parsed(arguments: str) -> Any:
-    """The arguments as an object where they are one: templates loop over its entries."""
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        return arguments
-    return value if isinstance(value, dict) else arguments
-
-
-def _with_parsed_arguments(message: Message) -> Message:
-    calls = message.get("tool_calls")
-    if not calls:
-        return message
-    parsed = []
-    for call in calls:
-        function = dict(call["function"])
-        if isinstance(function["arguments"], str):
-            function["arguments"] = _parsed(function["arguments"])
-        parsed.append({**call, "function": function})
-    return {**message, "tool_calls": parsed}
-
-
-def _call_as_content(message: Message) -> Message:
-    calls = message.get("tool_calls")
-    if not calls:
-        return message
-    written = []
-    for call in calls:
-        function: Mapping[str, Any] = call["function"]
-        arguments = function["arguments"]
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        written.append(_call_text(ToolCall(str(function["name"]), text)))
-    content = "\n".join(part for part in (message.get("content") or "", *written) if part)
-    return {"role": message["role"], "content": content}
-
-
-def _result_as_user(message: Message) -> Message:
-    if message["role"] != "tool":
-        return message
-    name = message.get("name")
-    label = f"Result of {name}" if name else "Tool result"
-    return {"role": "user", "content": f"{label}: {message.get('content') or ''}"}
-
-
-def _with_tools_described(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
-    schemas = "\n".join(json.dumps(tool.as_function()["function"]) for tool in tools)
-    text = (
-        'To use a tool, answer with one JSON object {"name": …, "arguments": {…}} and nothing '
-        f"else. The tools:\n{schemas}"
-    )
-    if messages and messages[0]["role"] == "system":
-        head = {**messages[0], "content": f"{messages[0]['content']}\n\n{text}"}
-        return [head, *messages[1:]]
-    return [{"role": "system", "content": text}, *messages]
-
-
-def _has_other_parts(message: Message) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any("text" not in part for part in content)
-
-
-def _with_text_content(message: Message) -> Message:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return message
-    return {
-        **message,
-        "content": "".join(str(part.get("text", "")) for part in content),
-    }
-
-
-def _with_turns_joined(messages: Sequence[Message]) -> list[Message]:
-    joined: list[Message] = []
-    for message in messages:
-        if joined and message["role"] == joined[-1]["role"] == "user":
-            content = f"{joined[-1]['content']}\n\n{message['content']}"
-            joined[-1] = {**joined[-1], "content": content}
-        else:
-            joined.append(message)
-    return joined
-
-
-def _with_system_folded(messages: Sequence[Message]) -> list[Message]:
-    system = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
-    rest = [message for message in messages if message["role"] != "system"]
-    for index, message in enumerate(rest):
-        if message["role"] == "user":
-            folded = {**message, "content": f"{system}\n\n{message['content']}"}
-            return [*rest[:index], folded, *rest[index + 1 :]]
-    return [{"role": "user", "content": system}, *rest]
