@@ -24,7 +24,9 @@ from pytest_failgain.scoring.folding import (
     PLACEHOLDERS,
 )
 from pytest_failgain.scoring.rendering import (
+    CUT_ACTION,
     LEAD_ELSEWHERE,
+    LONGEST_ACTION,
     OPENED_ANSWER,
     TEXT_CALLS,
     Emitted,
@@ -127,11 +129,11 @@ def test_model_without_a_chat_template_takes_no_messages() -> None:
 
 def test_messages_that_a_template_refuses_are_named_by_their_roles() -> None:
     with pytest.raises(ScoringError) as caught:
-        renderer(tiny.NO_SYSTEM).render(prompt(USER, SAID, SAID))
+        renderer(tiny.TOOLS).render(prompt(USER, SAID, {"role": "narrator", "content": "Later."}))
     message = str(caught.value)
     assert message.startswith(
-        "the chat template of tiny refuses the messages (user, assistant, assistant): "
-        "TemplateError: Conversation roles must alternate"
+        "the chat template of tiny refuses the messages (user, assistant, narrator): "
+        "TemplateError: unknown role"
     )
     assert message.endswith(
         "let the harness keep to the roles and the order that this model's template takes, "
@@ -640,3 +642,15 @@ def test_what_was_adapted_before_is_told_first() -> None:
     given = Prompt((USER, CALLED, RESULT), adaptations=("told otherwise",))
     assert made.render(given).adaptations == ("told otherwise", FOLDED_CALLS, FOLDED_RESULTS)
     assert made.render(Prompt(text="x", adaptations=("told",))).adaptations == ("told",)
+
+
+def test_of_a_very_long_action_the_beginning_is_scored_and_that_is_told() -> None:
+    made = renderer()
+    given = Prompt((USER,))
+    rendered = made.render(given)
+    long = made.emit(given, rendered, Action("x" * LONGEST_ACTION + "yz"))
+    assert (long.text, len(long.tokens)) == ("x" * LONGEST_ACTION, LONGEST_ACTION)
+    assert len(long.spans) == LONGEST_ACTION
+    assert long.adaptations == (CUT_ACTION,)
+    whole = made.emit(given, rendered, Action("x" * LONGEST_ACTION))
+    assert (whole.text, whole.adaptations) == ("x" * LONGEST_ACTION, ())

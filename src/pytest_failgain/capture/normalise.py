@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 
 _T = TypeVar("_T")
 
-_REST = r"(?:[/\\][\w.@+~-]+)*"
+# The whole name of a folder, and what is in it.
+_REST = r"(?![\w@+~-])(?:[/\\][\w.@+~-]+)*"
 _TEMPORARY = (
     r"/tmp",
     r"(?:/private)?/var/folders",
@@ -58,7 +59,7 @@ def normalised(value: _T) -> _T:
     named = sorted({re.escape(one) for one in _named_ids(value)}, key=len, reverse=True)
     ids = re.compile("|".join([*(rf"(?<!\w){one}(?!\w)" for one in named), _ID]))
     # A folder that this machine was told to use has no name that would tell it.
-    local = re.compile(rf"(?<![\w.]){re.escape(tempfile.gettempdir())}(?![\w.-]){_REST}")
+    local = re.compile(rf"(?<![\w.]){re.escape(tempfile.gettempdir())}{_REST}")
     return cast("_T", _put(value, partial(_text, ids, local, {})))
 
 

@@ -70,6 +70,11 @@ class Upstream:
                 f"upstream must be the base URL of an OpenAI-compatible API, such as "
                 f"'https://api.openai.com/v1', not {self.url!r}"
             )
+        if "@" in parts.netloc:
+            raise UsageError(
+                "the upstream's URL has a user or a password in it, which is not sent; leave it "
+                "out and give the key to the agent's client, whose header is passed on"
+            )
         if not self.timeout > 0:
             raise UsageError(f"timeout must be a number of seconds above 0, not {self.timeout!r}")
 

@@ -29,6 +29,7 @@ RENAMED_IDS = "ids of calls replaced by others (template wants ids of one form)"
 NULL_CONTENT = "null content told as an empty text (template needs a text)"
 JOINED_TURNS = "user turns that follow one another joined (template wants roles to alternate)"
 JOINED_ANSWERS = "assistant turns that follow one another joined (template wants them to alternate)"
+FILLED_TURNS = "empty turns put in where roles do not alternate (template refuses them as they are)"
 LED_IN = "an empty user turn put before the first answer (template wants the user to begin)"
 
 _ROLES = {"developer": "system", "function": "tool", "ipython": "tool", "model": "assistant"}
@@ -244,6 +245,20 @@ def with_turns_joined(messages: Sequence[Message], role: str) -> list[Message]:
             turns = [{**turns[0], "content": text}]
         joined += turns
     return joined
+
+
+def with_turns_filled(messages: Sequence[Message]) -> list[Message]:
+    """Empty turns wherever user and assistant do not take turns; calls and results aside."""
+    filled: list[Message] = []
+    wanted = "user"
+    for message in messages:
+        counts = message["role"] in ("user", "assistant") and not message.get("tool_calls")
+        if counts and message["role"] != wanted:
+            filled.append({"role": wanted, "content": ""})
+        if counts:
+            wanted = "assistant" if message["role"] == "user" else "user"
+        filled.append(message)
+    return filled
 
 
 def led_in(messages: Sequence[Message]) -> list[Message]:

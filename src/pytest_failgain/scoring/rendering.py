@@ -21,6 +21,7 @@ from pytest_failgain.choices import PROMPT_FORMATS
 from pytest_failgain.errors import ScoringError, UsageError
 from pytest_failgain.prompt import Message, Prompt
 from pytest_failgain.scoring.folding import (
+    FILLED_TURNS,
     FOLDED_BROKEN,
     FOLDED_CALLS,
     FOLDED_LONE_RESULTS,
@@ -56,6 +57,7 @@ from pytest_failgain.scoring.folding import (
     with_text_content,
     with_texts,
     with_tools_described,
+    with_turns_filled,
     with_turns_joined,
 )
 from pytest_failgain.scoring.plain_format import PLAIN_TEMPLATE
@@ -76,6 +78,10 @@ PLAIN_FOR_SYSTEM = "chat messages written in the plain-text format (template has
 FIXED_DATE = (
     f"template writes today's date: always {TODAY:%Y-%m-%d} (else each day is another prompt)"
 )
+
+# A model's context has to take the action twice: in the record, and behind it.
+LONGEST_ACTION = 1024
+CUT_ACTION = f"only the first {LONGEST_ACTION} tokens of an action scored (it is longer)"
 
 _ACTIONS_REMEMBERED = 512
 
@@ -197,6 +203,9 @@ class Renderer:
             text, notes = self._subtracted(prompt, rendered.text, action)
             adaptations = (*adaptations, *notes)
         tokens, spans = self._encode_action(text)
+        if len(tokens) > LONGEST_ACTION:
+            tokens, spans = tokens[:LONGEST_ACTION], spans[:LONGEST_ACTION]
+            text, adaptations = text[: spans[-1][1]], (*adaptations, CUT_ACTION)
         return Emitted(text, tokens, spans, tuple(dict.fromkeys(adaptations)))
 
     def count_tokens(self, text: str) -> int:
@@ -305,7 +314,11 @@ class Renderer:
             told(with_turns_joined(messages, "assistant"), JOINED_ANSWERS)
         if not support.first_answers:
             told(led_in(messages), LED_IN)
-        return [with_parsed_arguments(message) for message in messages], tools, tuple(adaptations)
+        messages = [with_parsed_arguments(message) for message in messages]
+        strict = not (support.adjacent_users and support.adjacent_answers and support.first_answers)
+        if strict and self._try(messages) is None:
+            told(with_turns_filled(messages), FILLED_TURNS)
+        return messages, tools, tuple(adaptations)
 
     def _supported(self) -> TemplateSupport:
         if self._support is None:
