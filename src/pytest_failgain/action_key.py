@@ -21,7 +21,12 @@ def action_key(action: Action) -> Hashable:
         except ValueError:
             continue
         return _of_call(call.tool, call.arguments, call.positional)
-    return action.text.strip()
+    try:
+        value = json.loads(action.text)
+    except (ValueError, RecursionError):
+        value = None
+    # A call in a dialect of its own, whose members may stand in any order as well.
+    return _of_call("", value) if isinstance(value, dict) else action.text.strip()
 
 
 def _structured_key(call: ToolCall) -> Hashable:
