@@ -4,8 +4,11 @@ import argparse
 import sys
 from typing import Any
 
-import benchmarks.__main__ as program
 import pytest
+
+import benchmarks.__main__ as program
+import tiny_language_models as tiny
+from benchmarks import bootstrap, noise
 from benchmarks.engines import (
     Engine,
     OurScorer,
@@ -17,9 +20,6 @@ from benchmarks.figures import Figure, NotRunError, Verdict, middle_half, not_ru
 from benchmarks.overhead import empty_project
 from benchmarks.speed import Contestant, Effort, measure
 from benchmarks.workload import Workload, office_pairs, tokenised
-
-import tiny_language_models as tiny
-from benchmarks import bootstrap, noise
 from pytest_failgain.scoring.local import LocalScorer
 
 MET = Figure("speed", ">= 3", "4", Verdict.MET)

@@ -141,7 +141,8 @@ def test_questions_about_the_server_are_harmless(method: str) -> None:
     with Endpoint(CALL) as endpoint:
         received = ask(endpoint, "/v1/chat/completions", method=method)
     assert (received.status, received.body) == (204, b"")
-    assert endpoint.problems == endpoint.exchanges == ()
+    assert endpoint.problems == ()
+    assert endpoint.exchanges == ()
 
 
 @pytest.mark.parametrize(

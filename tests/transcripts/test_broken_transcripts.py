@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from benchmarks.transcript_logs import LOGS
 
+from benchmarks.transcript_logs import LOGS
 from conftest import SHARED
 from pytest_failgain.errors import FailgainError
 from pytest_failgain.transcripts.read import READERS, read_transcript
