@@ -203,14 +203,15 @@ def test_response_that_is_not_known_is_told() -> None:
 def test_requests_of_a_conversation_go_on_from_each_other(conversation: Any) -> None:
     with Endpoint(CALL) as endpoint:
         first = respond(endpoint, [TASK], conversation=conversation)
-        # The client posts once more, as if no answer had come.
+        # The client posts twice more, as if no answer had come.
+        respond(endpoint, [TASK], conversation=conversation)
         again = respond(endpoint, [TASK], conversation=conversation)
         output = output_of(again)
         second = respond(endpoint, [output], conversation=conversation)
         other = respond(endpoint, [TASK], conversation="conv_2")
     assert again["output"] == first["output"] == other["output"]
     assert said(second) == "Done."
-    assert inputs(endpoint) == [[TASK], [TASK], [TASK, *again["output"], output], [TASK]]
+    assert inputs(endpoint) == [*[[TASK]] * 3, [TASK, *again["output"], output], [TASK]]
 
 
 def test_items_that_are_referred_to_are_put_in() -> None:

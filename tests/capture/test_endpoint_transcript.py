@@ -10,10 +10,12 @@ from endpoint_client import CALL, ERROR, TASK, TOOLS, ask, output_of, respond, r
 from pytest_failgain import (
     Endpoint,
     FailingCall,
+    Script,
     Step,
     TranscriptError,
     assert_no_repeated_failures,
 )
+from pytest_failgain.capture.script import Answer, Request
 
 OTHER = FailingCall("create_event", '{"date": "3 May"}')
 
@@ -72,6 +74,20 @@ def test_requests_that_another_goes_on_from_are_told_once() -> None:
         for _ in range(2):
             say(endpoint, TASK, message, result_of(message))
     assert failed_steps(endpoint) == [[f"Error: {ERROR}"]]
+
+
+def test_of_a_request_that_was_posted_again_the_last_answer_counts() -> None:
+    class Wavering(Script):
+        def answer(self, request: Request, /) -> Answer:
+            return Answer(f"Answer {len(request.earlier)}.")
+
+    with Endpoint(Wavering()) as endpoint:
+        for _ in range(3):
+            say(endpoint, TASK)
+    (trajectory,) = endpoint.transcript.trajectories
+    assert [step.action.text for step in trajectory.steps if isinstance(step, Step)] == [
+        "Answer 2."
+    ]
 
 
 def test_conversations_beside_each_other_are_told_each() -> None:

@@ -181,6 +181,15 @@ def test_several_calls_are_made_in_turn_where_only_errors_come_back() -> None:
     assert end["content"] == "Done."
 
 
+def test_error_of_the_first_call_is_no_record_of_the_same_one_made_later() -> None:
+    with Endpoint([CALL, CALL]) as endpoint:
+        say(endpoint, TASK)
+        assert say(endpoint, TASK, user("It failed."))["tool_calls"][0]["id"] == call_id(1)
+        say(endpoint, user("Another task."))
+        second = say(endpoint, user("Another task."), user(ERROR))
+    assert second["tool_calls"][0]["id"] == call_id(1)
+
+
 def test_text_call_is_made_and_recognised_in_what_the_assistant_said() -> None:
     text = "I will add it.\n```bash\ncal add '12 Oct'\n```"
     script = FailingCallScript(FailingCall(text=text, action_text="cal add '12 Oct'"))

@@ -185,12 +185,12 @@ def test_error_of_the_upstream_is_passed_back_with_its_status(status: int) -> No
     assert endpoint.problems == (f"the upstream {address} answered with status {status}",)
 
 
-def test_redirection_is_passed_back_and_not_followed() -> None:
-    with in_front_of(b"", headers={"Location": "http://127.0.0.1:9/v1"}, status=307) as (
-        endpoint,
-        api,
-    ):
-        assert ask(endpoint, "/v1/chat/completions", BODY).status == 307
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirection_is_passed_back_and_not_followed(status: int) -> None:
+    headers = {"Location": f"http://127.0.0.1:{closed_port()}/v1"}
+    with in_front_of(b"", status=status, headers=headers) as (endpoint, api):
+        received = ask(endpoint, "/v1/chat/completions", BODY)
+    assert (received.status, received.headers["location"]) == (status, headers["Location"])
     assert len(api.got) == 1
 
 

@@ -158,6 +158,13 @@ def test_faults_stay_when_a_later_rerun_works() -> None:
     assert places(transcript) == [(1, (2,))]
 
 
+def test_failure_after_faults_and_a_rerun_that_worked_begins_anew_too() -> None:
+    steps = (failed(ADD), failed(ADD), worked(ADD), failed(ADD))
+    assert places(run(*steps)) == [(1, (2,))]
+    assert places(run(*steps, failed(ADD))) == [(1, (2,)), (4, (5,))]
+    assert places(run(*steps), allow_after_change=False) == [(1, (2, 3, 4))]
+
+
 def test_rerun_without_an_answer_is_a_fault() -> None:
     transcript = run(failed(ADD), Step(action(ADD), None))
     with pytest.raises(AssertionError, match="answered: \\(no answer\\)"):

@@ -102,7 +102,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         service, method = self.server.service, self.command
-        self.close_connection = True
         try:
             body = read_body(self.headers, self.rfile)
         except BodyError as error:

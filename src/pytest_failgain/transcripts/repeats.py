@@ -113,17 +113,15 @@ def _repeats(
     trajectory: Trajectory, starts: _Starts, allow_after_change: bool
 ) -> Iterator[tuple[Hashable, Repeat]]:
     failed: dict[Hashable, _Failed] = {}
-    changes: list[tuple[int, Hashable]] = []
+    last_change = -1
     for index, step in enumerate(trajectory.steps):
         if not isinstance(step, Step) or not _is_act(step):
             continue
         key = action_key(step.action)
         known = failed.get(key)
-        start = starts.get((index, key), index)
-        if known is not None and known.last < start:
-            changed = any(at > known.last and other != key for at, other in changes)
-            excused = allow_after_change and (changed or _succeeded(step))
-            if not excused:
+        if known is not None and known.last < starts.get((index, key), index):
+            changed = last_change > known.last
+            if not (allow_after_change and (changed or _succeeded(step))):
                 known.again.append(index + 1)
                 known.errors.append(_outcome(step))
         if step.failed:
@@ -132,13 +130,18 @@ def _repeats(
             else:
                 known.last = index
         elif _succeeded(step):
-            if known is not None and allow_after_change and not known.again:
-                del failed[key]
+            if known is not None and allow_after_change:
+                # What fails after it worked has failed for the first time again.
+                yield from _repeat_of(key, failed.pop(key))
             if not reads_only(step.action, step.tool):
-                changes.append((index, key))
+                last_change = index
     for key, one in failed.items():
-        if one.again:
-            yield key, Repeat(one.action, one.first, tuple(one.again), tuple(one.errors))
+        yield from _repeat_of(key, one)
+
+
+def _repeat_of(key: Hashable, one: _Failed) -> Iterator[tuple[Hashable, Repeat]]:
+    if one.again:
+        yield key, Repeat(one.action, one.first, tuple(one.again), tuple(one.errors))
 
 
 def _turn_starts(transcript: HasTrajectories) -> _Starts:
